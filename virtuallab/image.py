@@ -16,7 +16,6 @@ import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from joulerig.rig.common import cache, logged, paths
 from joulerig.rig.common.errors import UserError
@@ -161,27 +160,15 @@ def folder(more: Iterable[str] = (), suite: str = SUITE) -> Path:
 def cached(more: Iterable[str] = (), suite: str = SUITE) -> Image | None:
     """Return the image if it is built already."""
     place = folder(more, suite)
-    record = _manifest(place)
-    if record is None:
-        return None
-    return Image(place / "root.ext4", place / "vmlinuz", place / "initrd", record["release"])
-
-
-def packages(more: Iterable[str] = (), suite: str = SUITE) -> set[str]:
-    """Return the packages that the image has of those that it is to have.
-
-    Before it is built, all of them: its release may lack some.
-    """
-    record = _manifest(folder(more, suite))
-    return set(record["packages"] if record else _packages(more))
-
-
-def _manifest(place: Path) -> dict[str, Any] | None:
     manifest = place / "manifest.json"
     if not manifest.is_file():
         return None
-    record: dict[str, Any] = json.loads(manifest.read_text())
-    return record
+    return Image(
+        place / "root.ext4",
+        place / "vmlinuz",
+        place / "initrd",
+        json.loads(manifest.read_text())["release"],
+    )
 
 
 def build(more: Iterable[str] = (), suite: str = SUITE, report: Callable[[str], object] = print) -> Image:
@@ -222,6 +209,7 @@ def _build(
     _run(
         [*sudo, "mmdebstrap", "--mode=root", "--variant=minbase", "--components=main",
          "--aptopt=APT::Install-Recommends \"false\"", "--aptopt=Acquire::Languages \"none\"",
+         *_aptopts_of_controller(),
          "--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/doc/*",
          "--dpkgopt=path-exclude=/usr/share/locale/*",
          f"--include={','.join(PACKAGES)}", *_as_far_as_there(set(wanted) - set(PACKAGES)),
@@ -243,6 +231,16 @@ def _build(
     there = _installed(tree, wanted)
     (done / "manifest.json").write_text(json.dumps({"suite": suite, "release": release, "packages": there}))
     return [name for name in wanted if name not in there]
+
+
+def _aptopts_of_controller() -> list[str]:
+    """Return the options by which mmdebstrap takes a mirror that this machine's apt takes.
+
+    A mirror that is a snapshot has lists of testing and unstable that are out of date.
+    """
+    command = ["apt-config", "shell", "CHECK", "Acquire::Check-Valid-Until"]
+    said = subprocess.run(command, capture_output=True, text=True).stdout
+    return ['--aptopt=Acquire::Check-Valid-Until "false"'] if said.strip() == "CHECK='false'" else []
 
 
 def _as_far_as_there(names: Iterable[str]) -> list[str]:

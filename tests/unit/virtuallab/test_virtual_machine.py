@@ -519,16 +519,6 @@ def test_a_kernel_gets_the_module_that_it_can_load():
     assert (old, new) == (["bullseye", "bookworm"], ["trixie", "sid"])
 
 
-def test_an_image_has_of_what_is_wanted_what_its_release_has(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert {"fio", "reiserfsprogs"} <= image.packages(["reiserfsprogs"], "sid")
-    place = image.folder(["reiserfsprogs"], "sid")
-    place.mkdir(parents=True)
-    (place / "manifest.json").write_text('{"release": "7.2", "packages": ["fio"]}')
-    assert image.packages(["reiserfsprogs"], "sid") == {"fio"}
-    assert "reiserfsprogs" in image.packages(["reiserfsprogs"])
-
-
 def test_packages_that_a_lab_wants_make_another_image_whatever_their_order():
     before = image.definition_hash()
     assert (
