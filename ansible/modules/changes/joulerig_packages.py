@@ -69,8 +69,6 @@ def main():
         wanted, lacking = have(p["required"], p["optional"], p["refresh_seconds"], module.check_mode)
     except (Failed, Refused, OSError) as error:
         module.fail_json(msg=str(error))
-    if lacking:
-        module.warn(f"this host's distribution has no {', '.join(lacking)}: what needs it is not-run")
     module.exit_json(
         changed=bool(wanted),
         installed=wanted,
