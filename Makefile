@@ -10,7 +10,7 @@ PYTEST := .venv/bin/python -m pytest
 SOURCES := $(wildcard $(shell git ls-files -co --exclude-standard '*.c' '*.h' '*.go' '*.f' 'go.*' '*/Makefile' 2>/dev/null))
 
 .PHONY: help setup build influxdb demo check test down clean docs tap-for-qemu
-.PHONY: test-c test-clock test-go test-python test-energy test-arrays test-kernels test-kills test-long-load test-nvme test-slow-motion test-workloads test-powercut test-powercut-guest
+.PHONY: test-c test-clock test-go test-python test-energy test-arrays test-hosts test-kernels test-kills test-long-load test-nvme test-slow-motion test-workloads test-powercut test-powercut-guest
 .PHONY: studies lint bench-agent bench-analysis bench-campaign bench-power bench-drives bench-lease bench-nvme bench-plan bench-racing bench-slow-motion bench-trust bench-workloads test-soak fuzz-workloads
 
 help: ## Show the targets
@@ -79,6 +79,10 @@ test-energy: build ## Twenty runs on a virtual lab, measured against the truth
 
 test-arrays: build ## Drives of memory, external journals, arrays, emulated disks, and drives side by side, on a virtual lab
 	JOULERIG_ARRAYS=1 $(PYTEST) tests/lab/test_arrays_and_memory_on_the_virtual_lab.py tests/lab/test_stacks_on_the_virtual_lab.py tests/lab/test_side_by_side_on_the_virtual_lab.py
+
+test-hosts: build ## Virtual hosts of Debian 11, 12, 13 and unstable: provisioned, measured, released: results/bench/hosts.json
+	.venv/bin/python -m tests.bench.host_library
+	.venv/bin/python -m tests.bench.hosts
 
 test-kernels: build ## A campaign over two kernels on a virtual lab, one of which first comes up without a network
 	JOULERIG_KERNELS=1 $(PYTEST) tests/lab/test_kernels_on_the_virtual_lab.py
