@@ -6,7 +6,6 @@ import json
 import pathlib
 import socket
 import struct
-import sys
 import threading
 
 import joulerig_array
@@ -1114,38 +1113,3 @@ def test_a_missing_argument_is_named(capsys):
     with patch_module_args({"run": "r"}), pytest.raises(SystemExit):
         joulerig_run.main()
     assert "missing required arguments: campaign" in json.loads(capsys.readouterr().out)["msg"]
-
-
-def test_modules_need_nothing_that_a_test_host_lacks():
-    """Standard library and Ansible only: a module is shipped to hosts that have nothing else."""
-    import ast
-    from pathlib import Path
-
-    root = Path(joulerig_run.__file__).parents[1]
-    for path in [*root.glob("modules/*.py"), *root.glob("module_utils/joulerig/**/*.py")]:
-        for node in ast.walk(ast.parse(path.read_text())):
-            names = [node.module] if isinstance(node, ast.ImportFrom) else []
-            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            for name in names:
-                top = name.split(".")[0]
-                assert top == "ansible" or top in sys.stdlib_module_names, f"{path.name} imports {name}"
-
-
-# Of Python 3.10 and later; ruff checks the syntax (per-file-target-version in pyproject.toml).
-LATER_KEYWORDS = {("zip", "strict"), ("dataclass", "slots"), ("dataclass", "kw_only")}
-LATER_NAMES = {"pairwise", "batched", "bit_count", "stdlib_module_names", "add_note", "StrEnum", "tomllib"}
-
-
-def test_modules_and_programs_need_no_python_later_than_debian_11s():
-    import ast
-
-    from tests.support import ROOT
-
-    folders = ("ansible/modules", "ansible/module_utils/joulerig", "workloads/programs")
-    for path in (path for folder in folders for path in (ROOT / folder).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call):
-                called = ast.unparse(node.func).split(".")[-1]
-                assert not {(called, keyword.arg) for keyword in node.keywords} & LATER_KEYWORDS, path
-            if isinstance(node, ast.Attribute | ast.Name | ast.alias):
-                assert ast.unparse(node).split(".")[-1] not in LATER_NAMES, path

@@ -1,20 +1,26 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What runs on test hosts uses nothing that Python 3.8 lacks, the oldest that ansible-core takes.
+"""What runs on test hosts needs the standard library of Python 3.8, and Ansible's, and no more.
 
-Its grammar is ruff's to check (pyproject.toml); `make test-hosts` runs it with Python 3.9 to 3.14.
+Python 3.8 is the oldest that ansible-core takes. The programs need 3.9. The grammar is ruff's to
+check (pyproject.toml); `make test-hosts` runs the library with Python 3.9 to 3.14.
 """
 
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.support import ROOT
 
-FOLDERS = ("ansible/module_utils", "ansible/modules")
-# What came with Python 3.9. What came later ends a run on Debian 11.
+MODULES, PROGRAMS = ("ansible/module_utils", "ansible/modules"), ("workloads/programs",)
+# What came with Python 3.10 and later.
+LATER_KEYWORDS = {("zip", "strict"), ("dataclass", "slots"), ("dataclass", "kw_only")}
+LATER_NAMES = {"pairwise", "batched", "bit_count", "stdlib_module_names", "add_note", "StrEnum", "tomllib"}
+# What came with Python 3.9.
 SINCE_3_9 = {
     "is_relative_to", "pidfd_open", "pidfd_send_signal", "randbytes", "readlink", "removeprefix",
     "removesuffix", "to_thread", "unparse", "waitstatus_to_exitcode", "with_stem",
@@ -79,12 +85,43 @@ def _generics(tree: ast.AST, names: set[str]) -> Iterator[tuple[int, str]]:
                 yield node.lineno, f"{name}[...]"
 
 
-FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
+def later(source: str) -> list[str]:
+    """What a module uses that came with Python 3.10 or later."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call):
+            called = ast.unparse(node.func).split(".")[-1]
+            given = {(called, keyword.arg) for keyword in node.keywords} & LATER_KEYWORDS
+            found += [f"line {node.lineno}: {name}({keyword}=)" for name, keyword in given]
+        if isinstance(node, ast.Attribute | ast.Name | ast.alias):
+            name = ast.unparse(node).split(".")[-1]
+            found += [f"line {node.lineno}: {name}"] if name in LATER_NAMES else []
+    return found
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT / "ansible")))
+def files(folders: tuple[str, ...]) -> list[Path]:
+    return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", files(MODULES), ids=lambda path: str(path.relative_to(ROOT / "ansible")))
 def test_a_module_of_test_hosts_uses_nothing_newer_than_python_3_8(path):
-    assert newer(path.read_text()) == []
+    assert [*newer(path.read_text()), *later(path.read_text())] == []
+
+
+@pytest.mark.parametrize("path", files(PROGRAMS), ids=lambda path: path.name)
+def test_a_program_uses_nothing_newer_than_python_3_9(path):
+    assert later(path.read_text()) == []
+
+
+@pytest.mark.parametrize("path", files(MODULES), ids=lambda path: str(path.relative_to(ROOT / "ansible")))
+def test_a_module_needs_the_standard_library_and_ansible_alone(path):
+    """A module is shipped to hosts that have nothing else."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        for name in names:
+            top = name.split(".")[0]
+            assert top == "ansible" or top in sys.stdlib_module_names, f"imports {name}"
 
 
 @pytest.mark.parametrize(
@@ -104,3 +141,15 @@ def test_a_module_of_test_hosts_uses_nothing_newer_than_python_3_8(path):
 )
 def test_what_came_with_python_3_9_is_found(source, expected):
     assert newer(source) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("zip(a, b, strict=True)", ["line 1: zip(strict=)"]),
+        ("from itertools import pairwise", ["line 1: pairwise"]),
+        ("from itertools import chain\nzip(a, b)", []),
+    ],
+)
+def test_what_came_later_is_found(source, expected):
+    assert later(source) == expected
