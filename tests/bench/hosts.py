@@ -201,7 +201,7 @@ def main() -> int:
     for release in args.release or get_args(Release):
         try:
             found[release] = measured(release, folder / release, few=args.few)
-        except OSError as error:
+        except (OSError, AssertionError) as error:
             print(f"{release}: {error}", file=sys.stderr)
             code = 2
             continue

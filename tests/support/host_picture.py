@@ -50,7 +50,7 @@ active = output("systemctl", "is-active", *timers).split()
 print(json.dumps({
     "etc": files("/etc"),
     "files": files("/usr/local", "/boot", "/var/lib/joulerig"),
-    "kernels": dict.fromkeys(os.listdir("/usr/lib/modules"), ""),
+    "kernels": dict.fromkeys(os.listdir("/lib/modules"), ""),
     "unit files": names,
     "active units": dict(zip(timers, active)),
     "modules": dict.fromkeys((line.split()[0] for line in open("/proc/modules")), ""),
