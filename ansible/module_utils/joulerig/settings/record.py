@@ -11,12 +11,12 @@ import glob
 import os
 import re
 import struct
-from typing import Any
+from typing import Any, Dict
 
 from ansible.module_utils.joulerig.drives.host import Host
 from ansible.module_utils.joulerig.settings import features, places
 
-Facts = dict[str, Any]
+Facts = Dict[str, Any]
 
 
 def host(system: Host) -> Facts:
