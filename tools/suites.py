@@ -99,12 +99,12 @@ def count_c(log: str) -> Counts:
 
 
 def shell_scripts() -> list[str]:
-    """List the tracked shell scripts, by their name or by their first line."""
+    """List the tracked shell scripts, by their name or by their first line; templates are none."""
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout
     scripts = []
     for name in filter(None, tracked.decode().split("\0")):
         path = ROOT / name
-        if path.is_file() and not path.is_symlink():
+        if path.is_file() and not path.is_symlink() and path.suffix != ".j2":
             with path.open("rb") as file:
                 first = file.readline(64)
             if name.endswith(".sh") or re.match(rb"#!\s*/(usr/)?bin/(env )?(ba)?sh\b", first):
