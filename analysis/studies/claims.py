@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -91,12 +91,20 @@ def ratio(first: Sequence[Run], second: Sequence[Run], figure: Figure) -> Effect
     return Effect(math.exp(mean), math.exp(mean - reach), math.exp(mean + reach), len(both))
 
 
-def greater(claim: Claim, where: str, effect: Effect | None, expected: str, why: str = "") -> Verdict:
+def greater(
+    claim: Claim, where: str, effect: Effect | None, expected: str, why: str = "", least: float = 1.0
+) -> Verdict:
     """Judge a claim that a ratio is above 1.
 
-    `why`: what keeps it open, if anything does.
+    `why`: what keeps it open, if anything does. `least`: the smallest ratio that the claim can have
+    meant. An interval wholly below it denies the claim, also one that holds 1: without such a
+    number "there is no effect" could never be a finding (the rule of equivalence tests).
     """
-    return _judged(claim, where, effect, expected, why, (1.0, math.inf))
+    found = _judged(claim, where, effect, expected, why, (1.0, math.inf))
+    if found.effect is None or found.effect.high is None or why or found.effect.high >= least:
+        return found
+    reason = "" if found.effect.high < 1 else f"below {least:g}, the least that was meant"
+    return replace(found, verdict=DOES_NOT, why=reason)
 
 
 def within_margin(

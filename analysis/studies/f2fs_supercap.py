@@ -21,10 +21,12 @@ ext4 pays two flushes for a journalled fsync, f2fs one.
 
 **Judged**, by drive and write cache: the ratio of operations a second in the first tenth of the
 run's 1 s windows within 5 % of 1.06, in the last tenth within 10 % of 0.67, and whether it fell
-from one to the other (each block's own ratio of ratios). Whether it fell throughout: Mann and
-Kendall's test and Sen's slope of the ratio's logarithm over all windows, blocks as groups, with
-allowance for their autocorrelation. In addition, by drive: whether the search for free node numbers
-takes a larger share of fsync where no flush is sent. Only where the drive set the pace.
+from one to the other (each block's own ratio of ratios). A fall of less than a tenth is none: the
+published one is by a third. Whether it fell throughout: Mann and Kendall's test and Sen's slope of
+the ratio's logarithm over all windows, blocks as groups, with allowance for their autocorrelation.
+In addition, by drive: whether the search for free node numbers takes a larger share of fsync where
+no flush is sent; where no sync waited for a search in any run, it does not. Only where the drive
+set the pace, but for that.
 
 **Figure.** The ratio in windows of a second over the run, a line for each drive and write cache.
 The report's section on changes over the load has energy per operation in the same windows.
@@ -66,6 +68,7 @@ SEARCH = Claim(
     "search", "The search for free node numbers takes a larger share of fsync where a flush costs less."
 )
 BEGIN_MARGIN, END_MARGIN = 0.05, 0.10
+LEAST_FALL = 1.1  # the published one is 1.58, over twenty minutes
 NO_FLUSH = "no flush"
 TENTHS = 10  # the begin and the end of a run are a tenth of its windows each
 
@@ -93,7 +96,7 @@ def verdicts(campaign: Campaign) -> list[Verdict]:
         judged += [
             claims.within_margin(BEGINS, where, begin, 1.06, BEGIN_MARGIN, why),
             claims.within_margin(ENDS, where, end, 0.67, END_MARGIN, why),
-            claims.greater(FALLS, where, fall, "above 1: ratio at first, over at last", why),
+            claims.greater(FALLS, where, fall, "above 1: ratio at first, over at last", why, LEAST_FALL),
             _trend(where, f2fs, ext4, works, why),
         ]
     return judged + list(_search(campaign))
@@ -123,7 +126,7 @@ def _trend(
         for slope in (fitted.slope, fitted.high, fitted.low)
     )
     effect = claims.Effect(value, low, high, len(found))
-    verdict = claims.greater(THROUGHOUT, where, effect, expected, why)
+    verdict = claims.greater(THROUGHOUT, where, effect, expected, why, LEAST_FALL)
     measured = f"p {fitted.p:.2g} of no trend, {counted(sum(len(values) for _, values in found), 'window')}"
     return replace(verdict, why="; ".join(filter(None, (measured, verdict.why))))
 
@@ -169,6 +172,9 @@ def _search(campaign: Campaign) -> Iterator[Verdict]:
         measured = f"it took {100 * min(known):.2g} to {100 * max(known):.2g} % of fsync"
         effect = claims.ratio(sides[True], sides[False], lambda run, shares=shares: shares[run.id])
         why = claims.paced_by_host(campaign, [*sides[True], *sides[False]])
+        if max(known) == 0:  # that is counted, whatever set the pace
+            yield Verdict(SEARCH, where, claims.DOES_NOT, expected, None, "no sync waited for a search")
+            continue
         if min(known) == 0:
             why = why or "there is no ratio where no sync waited for a search"
         verdict = claims.greater(SEARCH, where, effect, expected, why)

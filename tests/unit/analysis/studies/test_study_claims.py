@@ -130,3 +130,24 @@ def test_speed_on_a_virtual_lab_is_the_drives_only_where_the_drive_set_the_pace(
     found = claims.paced_by_host(SimpleNamespace(virtual=virtual), bound(*fractions))
     assert expected in found
     assert bool(found) == bool(expected)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict", "why"),
+    [
+        (0.95, 1.05, DOES_NOT, "below 1.1, the least that was meant"),
+        (1.02, 1.08, DOES_NOT, "below 1.1, the least that was meant"),
+        (0.80, 0.90, DOES_NOT, ""),
+        (1.02, 1.30, HOLDS, ""),
+        (0.95, 1.30, OPEN, "the interval agrees with both"),
+    ],
+)
+def test_an_effect_too_small_to_have_been_meant_denies_the_claim(low, high, verdict, why):
+    effect = Effect(math.sqrt(low * high), low, high, 3)
+    found = claims.greater(CLAIM, "d", effect, "above 1", least=1.1)
+    assert (found.verdict, found.why) == (verdict, why)
+
+
+def test_what_keeps_a_claim_open_keeps_it_so():
+    found = claims.greater(CLAIM, "d", Effect(1.0, 0.95, 1.05, 3), "above 1", "the host set the pace", 1.1)
+    assert (found.verdict, found.why) == (OPEN, "the host set the pace")
