@@ -9,7 +9,7 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 # Statuses of a run, as the controller declares them with their meaning
@@ -69,11 +69,12 @@ def run(
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
     pass_fds: Sequence[int] = (),
+    is_well: Callable[[int, str], bool] = lambda code, output: code == 0,
 ) -> str:
     """Run `command` (a list) and return its standard output.
 
-    `pass_fds`: descriptors that it gets. Raises Failed, with the line that names the error, unless
-    it exits with 0.
+    `pass_fds`: descriptors that it gets. `is_well`: whether it did what it was asked, by exit code
+    and standard output. Raises Failed, with the line that names the error, where it did not.
     """
     try:
         done = subprocess.run(
@@ -90,7 +91,7 @@ def run(
         raise not_found(command) from None
     except subprocess.TimeoutExpired:
         raise Failed(f"{command[0]}: still running after {timeout:.0f} s") from None
-    if done.returncode:
+    if not is_well(done.returncode, done.stdout):
         raise Failed(complaint(command[0], done.returncode, done.stderr + "\n" + done.stdout))
     return done.stdout
 

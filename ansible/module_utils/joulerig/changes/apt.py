@@ -9,7 +9,7 @@ import subprocess
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
-from ansible.module_utils.joulerig.tools import Failed, complaint, run
+from ansible.module_utils.joulerig.tools import run
 
 APT = ("apt-get", "--yes", "--no-install-recommends", "--option=Dpkg::Options::=--force-confold")
 LISTS = "/var/lib/apt/lists"
@@ -127,18 +127,6 @@ def _apt(*options: str) -> str:
 
 
 def _output(command: Sequence[str]) -> str:
-    """Return what a command prints that fails where it does not know a name."""
-    try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            env={**os.environ, **ENVIRONMENT},
-        )
-    except OSError as error:
-        raise Failed(f"{command[0]}: {error}") from None
-    if done.returncode > 1:
-        raise Failed(complaint(command[0], done.returncode, done.stderr))
-    return done.stdout
+    """Return what a command prints that exits with 1 where it does not know a name."""
+    env = {**os.environ, **ENVIRONMENT}
+    return run(command, timeout=60, env=env, is_well=lambda code, _: code <= 1)

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 
 from ansible.module_utils.joulerig import distribution
-from ansible.module_utils.joulerig.tools import Failed, complaint, run
+from ansible.module_utils.joulerig.tools import run
 
 SECONDS = 1800
 ENVIRONMENT = {"LC_ALL": "C"}
@@ -94,17 +93,5 @@ def _commands() -> dict[str, list[str]]:
 
 def _output(command: Sequence[str]) -> str:
     """Return what a command prints that fails where it does not know a name."""
-    try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=600,
-            env={**os.environ, **ENVIRONMENT},
-        )
-    except OSError as error:
-        raise Failed(f"{command[0]}: {error}") from None
-    if done.returncode and not done.stdout:
-        raise Failed(complaint(command[0], done.returncode, done.stderr))
-    return done.stdout
+    env = {**os.environ, **ENVIRONMENT}
+    return run(command, timeout=600, env=env, is_well=lambda code, output: code == 0 or output != "")
