@@ -76,12 +76,8 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnControllers]:
     (folder / "profiles").mkdir()
     (folder / "profiles" / "two-states.yml").write_text(yaml.safe_dump(two_states()))
     lab.inventory = folder / "inventory.ini"
-    try:
-        done = lab.rig("up", timeout=1800)
-        assert done.returncode == 0, done.stdout + done.stderr
+    with lab.running():
         yield lab
-    finally:
-        lab.rig("down")
 
 
 @pytest.fixture(scope="module")

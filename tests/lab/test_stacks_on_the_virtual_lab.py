@@ -41,12 +41,8 @@ def stacks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     host_vars = folder / "host_vars" / "vhost1.yml"
     host_vars.write_text(yaml.safe_dump({**yaml.safe_load(host_vars.read_text()), "arrays": ARRAYS}))
     lab.environment["JOULERIG_INVENTORY"] = str(folder / "inventory.ini")
-    try:
-        done = lab.rig("up", timeout=1800)
-        assert done.returncode == 0, done.stdout + done.stderr
+    with lab.running():
         yield lab
-    finally:
-        lab.rig("down")
 
 
 @pytest.fixture(scope="module")

@@ -63,6 +63,16 @@ class Lab:
             command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=timeout
         )
 
+    @contextlib.contextmanager
+    def running(self) -> Iterator[Lab]:
+        """The lab while it is up; its end is down."""
+        try:
+            done = self.rig("up", timeout=1800)
+            assert done.returncode == 0, done.stdout + done.stderr
+            yield self
+        finally:
+            self.rig("down")
+
     def start_rig(self, *words: str, **options: Any) -> subprocess.Popen[str]:
         """Start the command line in a new session, as at a terminal; `options` are Popen's."""
         return subprocess.Popen(
