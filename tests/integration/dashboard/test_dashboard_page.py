@@ -329,6 +329,22 @@ def test_a_chosen_campaign_stays_and_the_newest_is_named(lab: Lab, page: Page):
     expect(page.locator("#notices")).to_contain_text("There is no campaign ../../etc")
 
 
+def looks(page: Page) -> dict[str, str]:
+    """The swatch of each drive in the table of I/O."""
+    script = "rows => Object.fromEntries(rows.map(r => [r.dataset.drive, r.querySelector('i').className]))"
+    return page.locator("#drives tbody tr").evaluate_all(script)
+
+
+def test_a_drive_keeps_its_look_and_no_two_share_one(lab: Lab, page: Page):
+    page.goto(lab.dashboard.url)
+    expect(page.locator("#drives tbody tr")).to_have_count(8)
+    before = looks(page)
+    assert len(set(before.values())) == 8
+    lab.journal().plan(drives=("sata-plp", "hdd-3"))  # drives of the campaign come first
+    expect(page.locator("#drives tbody tr").first).to_have_attribute("data-drive", "hdd-3")
+    assert looks(page) == before
+
+
 @pytest.mark.parametrize(("width", "height"), [(390, 844), (1280, 800), (1920, 1080)])
 def test_nothing_runs_over_the_side(lab: Lab, page: Page, width: int, height: int):
     journal = lab.journal()

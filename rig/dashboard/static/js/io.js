@@ -4,13 +4,14 @@
 import { Strip } from "./chart.js";
 import { id, keyed, make, setText } from "./dom.js";
 import { fixed, number } from "./format.js";
-import { driveColour, driveDash } from "./theme.js";
+import { driveClass, driveColour, driveDash, driveLooks } from "./theme.js";
 import { driveWatts } from "./power.js";
 import * as phases from "./phases.js";
 
 // Columns of an I/O section: reads/s, writes/s, flushes/s, read MB/s, write MB/s
 // (rig/dashboard/feed.py).
 let drives = [];
+let looks = new Map();
 let charts = [];
 
 export function setLayout(io, rails, span) {
@@ -21,11 +22,12 @@ export function setLayout(io, rails, span) {
   drives = [...all.entries()]
     .map(([key, drive]) => ({ key, ...drive }))
     .sort(phases.inOrder);
+  looks = driveLooks(drives.map((drive) => drive.key));
   const measured = drives.filter((drive) => drive.channel !== null);
   const series = () =>
     measured.map((drive) => ({
-      stroke: driveColour(drives.indexOf(drive)),
-      dash: driveDash(drives.indexOf(drive)),
+      stroke: driveColour(looks.get(drive.key)),
+      dash: driveDash(looks.get(drive.key)),
       width: 1.25,
       points: { show: false },
       spanGaps: false,
@@ -64,8 +66,7 @@ export function drawNumbers(io, power) {
         ...Array.from({ length: 6 }, () => make("td", { class: "n" })),
       ),
     (row, drive) => {
-      const index = drives.indexOf(drive);
-      row.querySelector("i").className = `swatch drive-${index % 8}${driveDash(index) ? " dashed" : ""}`;
+      row.querySelector("i").className = `swatch ${driveClass(looks.get(drive.key))}`;
       const figures =
         drive.channel === null
           ? ["–", "–", "–", "–", "–"]

@@ -10,7 +10,37 @@ export function colour(name) {
 
 export const onSchemeChange = (act) => dark.addEventListener("change", act);
 
-// Drives differ in colour and, past the palette's safe half, in dash.
-export const driveColour = (index) => colour("drive-" + (index % 8));
-export const driveDash = (index) => (index % 8 >= 4 ? [5, 3] : undefined);
+// Drives differ in colour and in dash: so many looks there are.
+const COLOURS = 8;
+const DASHES = [
+  ["", undefined],
+  ["dashed", [5, 3]],
+  ["dotted", [1.5, 2.5]],
+];
+const LOOKS = COLOURS * DASHES.length;
+
+// The look of each drive: by its name, so that it keeps it whatever else is on the page, and the
+// next free one where two names come to the same.
+export function driveLooks(names) {
+  const taken = new Set();
+  const looks = new Map();
+  for (const name of [...names].sort()) {
+    let look = hash(name) % LOOKS;
+    while (taken.has(look) && taken.size < LOOKS) look = (look + 1) % LOOKS;
+    taken.add(look);
+    looks.set(name, look);
+  }
+  return looks;
+}
+
+export const driveColour = (look) => colour("drive-" + (look % COLOURS));
+export const driveDash = (look) => DASHES[Math.floor(look / COLOURS)][1];
+export const driveClass = (look) => `drive-${look % COLOURS} ${DASHES[Math.floor(look / COLOURS)][0]}`.trim();
+
+// FNV-1a, 32 bits.
+function hash(text) {
+  let value = 2166136261;
+  for (const byte of new TextEncoder().encode(text)) value = Math.imul(value ^ byte, 16777619);
+  return value >>> 0;
+}
 export const railColour = (index) => colour("rail-" + (index % 4));
