@@ -3,7 +3,9 @@
 package main
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -115,9 +117,20 @@ const (
 	// How far back a block that came twice is looked for, and the samples that are kept for it.
 	mostLag     = 64
 	pastSamples = 1024
+	compared    = mostLag * fingerprintSamples // stretches that can be compared with a block
 	leastPast   = pastSamples / 2
 	// Blocks of a quiet rail are alike by chance. At fifty blocks a second, this is once in two days.
 	mostChance = 1e-7
+	// A rail of which so large a part of the samples is one value rests there, and what lies between
+	// are bursts of work.
+	restFrequency = 0.25
+	leastRest     = 4
+	// That a burst is like another one is no less likely: its samples follow from one another.
+	leastAlike = 0.001
+	// What may be a doubled block or a drive that did the same again is a doubled block where the
+	// same distance comes so often within so many samples: an instrument's blocks are of one length.
+	suspectsEnough = 3
+	suspectSamples = 10_000
 	// A stretch that chance has twice among the samples that are kept less often than this shows
 	// that the signal repeats itself. To be wrong there costs one block that is counted twice.
 	recurrenceChance = 1e-3
@@ -143,7 +156,12 @@ type fingerprint struct {
 	begin uint64 // index of the first one that counts
 	end   uint64
 	found []float32 // what holdsEarlier works on
+	// Stretches that may be doubled blocks, of the last suspectSamples.
+	suspects []suspect
 }
+
+// suspect is a stretch that is like an earlier one: how far that lies back, and where it was seen.
+type suspect struct{ lag, at uint64 }
 
 // mark is a sample of both channels; known is false where a block's marks left it out.
 type mark struct {
@@ -155,7 +173,9 @@ func (m mark) equals(other mark) bool {
 	return m.known && other.known && m.volts == other.volts && m.amps == other.amps
 }
 
-func (p *fingerprint) reset() { p.n, p.same, p.begin, p.end = 0, false, 0, 0 }
+func (p *fingerprint) reset() {
+	p.n, p.same, p.begin, p.end, p.suspects = 0, false, 0, 0, p.suspects[:0]
+}
 
 // repeats says whether a block of n samples from index `first` on repeats what came before. Two
 // windows of a real signal are never alike in both volts and amps, unless little moves in them:
@@ -172,7 +192,15 @@ func (p *fingerprint) repeats(first uint64, n int, marks []float32) bool {
 		return repeated
 	}
 	p.remember(first, n, marks)
-	return (repeated || (!same && p.holdsEarlier(first))) && !p.recurs()
+	lag, isSure := uint64(n), repeated && p.burstsChance(marks, first) < mostChance
+	if !repeated && !same {
+		lag, isSure = p.holdsEarlier(first)
+		repeated = lag > 0
+	}
+	if !repeated || p.recurs() {
+		return false
+	}
+	return p.suspectedOften(lag, first) || isSure
 }
 
 // remember keeps the marks of a block.
@@ -200,10 +228,27 @@ func (p *fingerprint) markAt(index uint64) mark {
 	return p.past[index%pastSamples]
 }
 
-// holdsEarlier says whether the block from index `first` on ends or goes on with samples, one after
-// the other, that are those of an earlier time: a block that came twice need not lie as the blocks
-// do in which samples come. Samples that are not known neither belong to it nor end it.
-func (p *fingerprint) holdsEarlier(first uint64) bool {
+// suspectedOften notes that a stretch is like the one so far before it, and says whether there were
+// enough at that distance. What goes on in the next block is one stretch.
+func (p *fingerprint) suspectedOften(lag, at uint64) bool {
+	p.suspects = slices.DeleteFunc(p.suspects, func(one suspect) bool {
+		return at-one.at > suspectSamples || (one.lag == lag && at-one.at <= 2*mostLag)
+	})
+	p.suspects = append(p.suspects, suspect{lag, at})
+	alike := 0
+	for _, one := range p.suspects {
+		if one.lag == lag {
+			alike++
+		}
+	}
+	return alike >= suspectsEnough
+}
+
+// holdsEarlier says how far back the samples lie with which the block from index `first` on ends or
+// goes on, one after the other, and whether that is sure (burstsChance); 0 where they are not those
+// of an earlier time. A block that came twice need not lie as the blocks do in which samples come.
+// Samples that are not known neither belong to it nor end it.
+func (p *fingerprint) holdsEarlier(first uint64) (back uint64, isSure bool) {
 	from := max(p.begin, first-min(first, mostLag))
 	for lag := uint64(leastBlock); lag <= mostLag; lag++ {
 		marks := p.found[:0]
@@ -224,13 +269,17 @@ func (p *fingerprint) holdsEarlier(first uint64) bool {
 				continue
 			}
 			if at > first && known > 0 && periodic < known && p.isNoChance(marks) {
-				return true
+				begin := at - min(at, uint64(len(marks)/2))
+				if compared*p.burstsChance(marks, begin) < mostChance {
+					return lag, true
+				}
+				back = lag
 			}
 			marks, known, periodic = marks[:0], 0, 0
 		}
 		p.found = marks
 	}
-	return false
+	return back, false
 }
 
 // isNoChance says whether samples, volts and amps in turn, are alike to earlier ones by more than
@@ -246,12 +295,105 @@ func (p *fingerprint) isNoChance(marks []float32) bool {
 	if changes < 3 {
 		return false
 	}
-	likely := float64(mostLag * fingerprintSamples)
+	likely := float64(compared)
 	for k := 0; k < len(marks) && likely >= mostChance; k += 2 {
 		likely *= p.frequency(mark{marks[k], marks[k+1], true})
 	}
 	return likely < mostChance
 }
+
+// burstsChance is how likely it is that the bursts among samples, volts and amps in turn, which
+// begin at index `begin`, are those of an earlier time although none came twice: each is as likely
+// as two of the bursts kept from before then were alike, and no less than leastAlike. A drive that
+// does the same work again draws the same for it, sample by sample, where it is read without noise;
+// so the samples of a burst are no evidence each. 0 where the rail does not rest at one value.
+func (p *fingerprint) burstsChance(marks []float32, begin uint64) float64 {
+	rest, part := p.commonest()
+	if part < restFrequency {
+		return 0
+	}
+	var bursts burstCutter
+	for k := 0; k < len(marks); k += 2 {
+		bursts.take(mark{marks[k], marks[k+1], true}, rest)
+	}
+	return math.Pow(max(p.alikeBursts(rest, begin), leastAlike), float64(bursts.begun))
+}
+
+// commonest is the sample that is most frequent among those that are kept, and their part.
+func (p *fingerprint) commonest() (mark, float64) {
+	counts, known := map[mark]int{}, 0
+	var most mark
+	for at := p.oldest(); at < p.end; at++ {
+		if m := p.past[at%pastSamples]; m.known {
+			known++
+			counts[m]++
+			if counts[m] > counts[most] {
+				most = m
+			}
+		}
+	}
+	return most, float64(counts[most]) / float64(max(known, 1))
+}
+
+// alikeBursts is how large a part of the pairs of bursts kept from before an index are alike, by
+// the rule of succession: one half where there are no pairs.
+func (p *fingerprint) alikeBursts(rest mark, before uint64) float64 {
+	counts, all := map[string]int{}, 0
+	bursts := burstCutter{ended: func(samples []byte) {
+		counts[string(samples)]++
+		all++
+	}}
+	for at := p.oldest(); at < before; at++ {
+		if m := p.past[at%pastSamples]; m.known {
+			bursts.take(m, rest)
+		} else {
+			bursts.missing()
+		}
+	}
+	alike := 0
+	for _, n := range counts {
+		alike += n * (n - 1) / 2
+	}
+	return float64(alike+1) / float64(all*(all-1)/2+2)
+}
+
+// burstCutter finds the bursts of a rail that rests at one value: what lies between leastRest
+// samples of rest.
+type burstCutter struct {
+	ended   func(samples []byte) // gets each of which begin and end were seen; may be nil
+	begun   int
+	resting int
+	samples []byte
+	isWhole bool // its begin was seen
+}
+
+func (c *burstCutter) take(m, rest mark) {
+	if m.equals(rest) {
+		c.resting++
+		if c.resting == leastRest {
+			if c.ended != nil && c.isWhole && len(c.samples) > 0 {
+				c.ended(c.samples[:len(c.samples)-8*(leastRest-1)])
+			}
+			c.samples, c.isWhole = c.samples[:0], true
+		} else if len(c.samples) > 0 {
+			c.append(m)
+		}
+		return
+	}
+	if len(c.samples) == 0 {
+		c.begun++
+	}
+	c.resting = 0
+	c.append(m)
+}
+
+func (c *burstCutter) append(m mark) {
+	c.samples = binary.LittleEndian.AppendUint32(c.samples, math.Float32bits(m.volts))
+	c.samples = binary.LittleEndian.AppendUint32(c.samples, math.Float32bits(m.amps))
+}
+
+// missing says that samples did not come.
+func (c *burstCutter) missing() { c.samples, c.resting, c.isWhole = c.samples[:0], 0, false }
 
 // frequency is how large a part a sample is of those that are kept.
 func (p *fingerprint) frequency(sample mark) float64 {
