@@ -603,21 +603,28 @@ func TestASignalThatRepeatsItselfHoldsNoDuplicates(t *testing.T) {
 	}
 }
 
+// burstsAtRest gives n samples of a drive at rest, read without noise, with bursts of five samples:
+// one each `least` samples, or up to more-1 later.
+func burstsAtRest(n, least, more int) []float64 {
+	r := rand.New(rand.NewPCG(7, 8))
+	amps := make([]float64, n)
+	for k := range amps {
+		amps[k] = 0.125
+	}
+	for k := 10; k < n-10; k += least + r.IntN(more) {
+		// Begins and ends within a sample; between, the drive draws all that it may.
+		amps[k] = 0.125 + r.Float64()
+		amps[k+1], amps[k+2], amps[k+3] = 1, 1, 1
+		amps[k+4] = 0.125 + r.Float64()
+	}
+	return amps
+}
+
 // A drive at rest with bursts of some milliseconds, read without noise: most samples are alike, and
 // a block of six bursts that comes twice is known for one. Of fewer it need not be: the drive may
 // have done the same again.
 func TestABurstThatComesTwiceIsADuplicateAndLikeBurstsAreNone(t *testing.T) {
-	r := rand.New(rand.NewPCG(7, 8))
-	bursts := make([]float64, 200000)
-	for k := range bursts {
-		bursts[k] = 0.125
-	}
-	for k := 10; k < len(bursts)-10; k += 9 + r.IntN(2) {
-		// Begins and ends within a sample; between, the drive draws all that it may.
-		bursts[k] = 0.125 + r.Float64()
-		bursts[k+1], bursts[k+2], bursts[k+3] = 1, 1, 1
-		bursts[k+4] = 0.125 + r.Float64()
-	}
+	bursts := burstsAtRest(200_000, 9, 2)
 	read := func(k int) float64 { return bursts[k] }
 	volts := func(k int) float64 { return 12 - 0.05*bursts[k] }
 	for _, twice := range []bool{false, true} {
@@ -642,16 +649,7 @@ func TestABurstThatComesTwiceIsADuplicateAndLikeBurstsAreNone(t *testing.T) {
 // again and again at one distance, an instrument sends its blocks twice.
 func TestDoubledBlocksOfFewBurstsShowByTheirNumber(t *testing.T) {
 	for _, every := range []int{1000, 20_000} {
-		r := rand.New(rand.NewPCG(7, 8))
-		amps := make([]float64, 100_000)
-		for k := range amps {
-			amps[k] = 0.125
-		}
-		for k := 10; k < len(amps)-10; k += 12 + r.IntN(8) {
-			amps[k] = 0.125 + r.Float64()
-			amps[k+1], amps[k+2], amps[k+3] = 1, 1, 1
-			amps[k+4] = 0.125 + r.Float64()
-		}
+		amps := burstsAtRest(100_000, 12, 8)
 		for first := 2007; first < len(amps)-20; first += every {
 			copy(amps[first:first+20], amps[first-20:first])
 		}
