@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -65,17 +64,15 @@ def two_states() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnControllers]:
     lab = OwnControllers(tmp_path_factory.mktemp("own"))
-    folder = lab.folder / "inventory"
-    shutil.copytree(ROOT / "host_vars", folder / "host_vars")
-    shutil.copy(ROOT / "inventory.ini", folder)
-    host_vars = folder / "host_vars" / "vhost1.yml"
-    described = yaml.safe_load(host_vars.read_text())
-    described["virtual"]["nvme"] = "twin"
-    described["drives"]["nvme-plp"]["profile"] = "two-states"
-    host_vars.write_text(yaml.safe_dump(described))
-    (folder / "profiles").mkdir()
-    (folder / "profiles" / "two-states.yml").write_text(yaml.safe_dump(two_states()))
-    lab.inventory = folder / "inventory.ini"
+
+    def own_controllers(host: dict[str, Any]) -> None:
+        host["virtual"]["nvme"] = "twin"
+        host["drives"]["nvme-plp"]["profile"] = "two-states"
+
+    lab.inventory = lab.inventory_copy(own_controllers)
+    profiles = lab.inventory.parent / "profiles"
+    profiles.mkdir()
+    (profiles / "two-states.yml").write_text(yaml.safe_dump(two_states()))
     with lab.running():
         yield lab
 

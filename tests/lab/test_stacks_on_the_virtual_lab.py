@@ -7,15 +7,12 @@ Of `make test-arrays`: the lab has these arrays in place of the shipped one, and
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import yaml
 
 from joulerig.analysis.results import campaign as results
-from tests.support import ROOT
 from tests.support.lab_driver import FACTORS, Lab
 
 pytestmark = [
@@ -35,12 +32,8 @@ ARRAYS: dict[str, dict[str, Any]] = {
 @pytest.fixture(scope="module")
 def stacks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     lab = Lab(tmp_path_factory.mktemp("stacks"))
-    folder = lab.folder / "inventory"
-    shutil.copytree(ROOT / "host_vars", folder / "host_vars")
-    shutil.copy(ROOT / "inventory.ini", folder)
-    host_vars = folder / "host_vars" / "vhost1.yml"
-    host_vars.write_text(yaml.safe_dump({**yaml.safe_load(host_vars.read_text()), "arrays": ARRAYS}))
-    lab.environment["JOULERIG_INVENTORY"] = str(folder / "inventory.ini")
+    inventory = lab.inventory_copy(lambda host: host.update(arrays=ARRAYS))
+    lab.environment["JOULERIG_INVENTORY"] = str(inventory)
     with lab.running():
         yield lab
 

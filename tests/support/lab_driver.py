@@ -10,7 +10,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -151,12 +151,17 @@ class Lab:
 
     def inventory_with(self, drive: str, **changes: Any) -> Path:
         """A copy of the shipped inventory in which a drive is declared otherwise."""
-        copy = self.folder / f"inventory-{drive}-{'-'.join(changes)}"
+        name = f"inventory-{drive}-{'-'.join(changes)}"
+        return self.inventory_copy(lambda host: host["drives"][drive].update(changes), name)
+
+    def inventory_copy(self, change: Callable[[dict[str, Any]], object], name: str = "inventory") -> Path:
+        """A copy of the shipped inventory, in a folder of its name, whose host `change` changed."""
+        copy = self.folder / name
         shutil.copytree(ROOT / "host_vars", copy / "host_vars", dirs_exist_ok=True)
         shutil.copy(ROOT / "inventory.ini", copy)
         host_vars = copy / "host_vars" / "vhost1.yml"
         described = yaml.safe_load(host_vars.read_text())
-        described["drives"][drive].update(changes)
+        change(described)
         host_vars.write_text(yaml.safe_dump(described))
         return copy / "inventory.ini"
 
