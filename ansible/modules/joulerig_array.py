@@ -65,12 +65,12 @@ def existing(asked, kind, members, host):
 
 def create(asked, kind, members, host):
     name = asked["name"]
-    try:
-        kind.check(asked["level"], host)
-    except Unable as lacking:
-        raise Unable(f"{name}: {lacking}") from None
     with contextlib.ExitStack() as stack:
         leases = [stack.enter_context(wipe_lease.lease_drive(spec)) for spec in members]
+        try:
+            kind.check(asked["level"], host)
+        except Unable as lacking:
+            raise Unable(f"{name}: {lacking}") from None
         for lease in leases:
             lease.begin(kind.SIGNATURE)
         for lease in leases:

@@ -42,6 +42,10 @@ JOURNALED = {
 # They write where they are reached: what refuses them is the modules' work alone.
 STAND_INS = {
     "mdadm": "for word; do case $word in /proc/self/fd/*) dd if=/dev/urandom of=$(readlink $word) bs=4k count=1 conv=notrunc,fsync;; esac; done",  # noqa: E501
+    "pvcreate": "for word; do case $word in /dev/*) dd if=/dev/urandom of=$word bs=4k count=1 conv=notrunc,fsync;; esac; done",  # noqa: E501
+    "vgchange": "exit 5",
+    "lvcreate": "exit 5",
+    "cryptsetup": "for word; do case $word in /dev/loop*) dd if=/dev/urandom of=$word bs=4k count=1 conv=notrunc,fsync;; esac; done",  # noqa: E501
     "ndctl": """case $1 in
 list) cat $(dirname $0)/ndctl.json;;
 *) dd if=/dev/urandom of=/dev/$NAME bs=4k count=1 conv=notrunc,fsync;;
@@ -51,11 +55,11 @@ esac""",
 }
 
 
-def copy_sys(folder: Path, serials: dict[str, str]) -> None:
-    """Make a /sys in `folder` whose loop devices (by name) are drives with these serials."""
+def copy_sys(folder: Path, drive: str, other: str) -> None:
+    """Make a /sys in `folder` whose loop devices (by name) are drives; `drive` is an NVDIMM too."""
     drives: dict[str, Path] = {}
-    for name, serial in serials.items():
-        real, place = Path("/sys/block") / name, folder / "devices" / name
+    for name, serial, parent in ((drive, SERIAL, "region0"), (other, OTHER, "port")):
+        real, place = Path("/sys/block") / name, folder / "devices" / parent / name
         place.mkdir(parents=True)
         for entry in real.iterdir():
             (place / entry.name).symlink_to(entry.resolve())
@@ -63,14 +67,31 @@ def copy_sys(folder: Path, serials: dict[str, str]) -> None:
         (place / "device/serial").write_text(serial + "\n")
         (place / "removable").unlink()
         (place / "removable").write_text("0\n")
+        (folder / "devices" / name).symlink_to(place)
         drives[name] = place
-    for kind in ("block", "class/block", "dev/block"):
+    for kind in ("block", "class/block", "dev/block", "bus"):
         (folder / kind).mkdir(parents=True)
         for entry in (Path("/sys") / kind).iterdir():
             target = entry.resolve()
             (folder / kind / entry.name).symlink_to(drives.get(target.name, target))
-    for kind in ("kernel", "power", "module", "bus"):
+    for kind in ("kernel", "power", "module"):
         (folder / kind).symlink_to(Path("/sys") / kind)
+    _copy_nvdimm(folder, drives[drive])
+
+
+def _copy_nvdimm(folder: Path, drive: Path) -> None:
+    """Make the region of one DIMM that `drive` lies in."""
+    region, dimm = drive.parent, folder / "devices/nmem0"
+    (dimm / "nfit").mkdir(parents=True)
+    (dimm / "nfit/id").write_text(f"{SERIAL}\n")
+    size = 512 * int((drive / "size").read_text())
+    for attribute, text in (("size", str(size)), ("mappings", "1"), ("mapping0", f"nmem0,0,{size},0")):
+        (region / attribute).write_text(f"{text}\n")
+    bus = folder / "bus/nd"
+    bus.unlink(missing_ok=True)
+    (bus / "devices").mkdir(parents=True)
+    for device in (region, dimm):
+        (bus / "devices" / device.name).symlink_to(device)
 
 
 def counted(name: str) -> int:
@@ -137,12 +158,13 @@ def ways(drive: dict[str, Any], other: dict[str, Any]) -> Iterator[tuple[str, Ca
                 joulerig_powercut, action=action, member=drive, filesystem=filesystem, after=after
             ),
         )
-    yield (
-        "array",
-        lambda: answer(
-            joulerig_array, name="joulerig-hostile", level="raid0", members=list(named), drives=named
-        ),
-    )
+    for level, members in (("raid0", list(named)), ("lvm-linear", list(named)), ("crypt", [drive["name"]])):
+        yield (
+            f"array: {level}",
+            lambda level=level, members=members: answer(
+                joulerig_array, name="joulerig-hostile", level=level, members=members, drives=named
+            ),
+        )
     yield "provisioning", lambda: answer(joulerig_drives, drives={drive["name"]: drive})
     yield "namespace", lambda: answer(joulerig_nvdimm, nvdimm={**drive, "interface": "nvdimm"})
 
@@ -180,6 +202,7 @@ def main() -> None:
     import joulerig_contents
 
     from ansible.module_utils.joulerig import paths, powercut
+    from ansible.module_utils.joulerig.arrays import md
     from ansible.module_utils.joulerig.drives import usage, wipe_lease
 
     environment = {
@@ -190,7 +213,7 @@ def main() -> None:
     if made.returncode:
         print(json.dumps({"not made": made.stderr.strip() or made.stdout.strip()}))
         return
-    copy_sys(folder / "sys", {name: SERIAL, other: OTHER})
+    copy_sys(folder / "sys", name, other)
     if arrange := situation["arrange"]:
         subprocess.run(["sh", "-ec", arrange], env=environment, check=True)
     for key, path in (
@@ -205,10 +228,10 @@ def main() -> None:
         (tools / tool).write_text(f"#!/bin/sh\n{script}\n")
         (tools / tool).chmod(0o755)
     size = int(Path(f"/sys/block/{name}/size").read_text()) * 512
-    region = {"dev": "region0", "size": size, "mappings": [{"dimm": "nmem0"}]}
-    region["namespaces"] = [{"dev": "namespace0.0", "mode": "raw", "blockdev": name}]
-    listing = {"dimms": [{"dev": "nmem0", "id": SERIAL}], "regions": [region]}
+    namespaces = [{"dev": "namespace0.0", "mode": "raw", "blockdev": name}]
+    listing = {"regions": [{"dev": "region0", "size": size, "namespaces": namespaces}]}
     (tools / "ndctl.json").write_text(json.dumps(listing))
+    md.check = lambda level, host: None  # what this machine's kernel can do is not at stake
     powercut.PROGRAM, powercut.PLACE = str(tools / "durawriter"), str(folder / "place")
     os.environ.update(PATH=f"{tools}:{os.environ['PATH']}", NAME=name)
     rotates = Path(f"/sys/block/{name}/queue/rotational").read_text().strip() == "1"

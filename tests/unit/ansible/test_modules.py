@@ -4,6 +4,7 @@
 import contextlib
 import json
 import pathlib
+import shutil
 import socket
 import struct
 import threading
@@ -310,6 +311,15 @@ def test_a_level_that_the_kernel_lacks_is_said(pair, tool, capsys):
     assert not calls.exists()
 
 
+def test_a_member_in_use_is_said_before_what_the_kernel_lacks(pair, tool, capsys):
+    """A refusal names the danger, on every kernel."""
+    pair.put(pair.proc / "mdstat", "Personalities : \nunused devices: <none>\n")
+    calls, _loads = tool("mdadm", ""), tool("modprobe", "exit 1")
+    pair.mount("/dev/sdb", "/srv", pair.number("sdb"))
+    assert "hdd-2: /dev/sdb is mounted at /srv" in array(capsys)["msg"]
+    assert not calls.exists()
+
+
 def mapped(host, kernel_name, members, path, **attributes):
     """A device of the device mapper, with the link that its tool makes."""
     real = host.device(kernel_name)
@@ -368,8 +378,9 @@ def test_a_volume_of_other_members_is_refused(pair, tool, capsys):
     assert "has other members than the inventory: sda, sdc" in array(capsys, level="lvm-linear")["msg"]
 
 
-def test_a_host_without_the_tools_of_an_array(pair, capsys, monkeypatch):
-    monkeypatch.setenv("PATH", "/nonexistent")
+def test_a_host_without_the_tools_of_an_array(pair, capsys, monkeypatch, tmp_path):
+    (tmp_path / "wipefs").symlink_to(shutil.which("wipefs"))
+    monkeypatch.setenv("PATH", str(tmp_path))
     assert array(capsys, level="lvm-linear")["msg"] == "pair: lvcreate: not found on this host"
     assert "cryptsetup: not found" in array(capsys, level="crypt", members=["hdd-1"])["msg"]
 
