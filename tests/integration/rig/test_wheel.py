@@ -14,7 +14,7 @@ from tests.support import ROOT
 
 ENTRIES = ("ansible.cfg", "host_vars", "inventory.ini", "inventory.example-bench.ini", "playbooks")
 SOURCES = ("README.md", "LICENSE", "pyproject.toml", "joulerig", "rig", "analysis", "virtuallab", "ansible",
-           "workloads", *ENTRIES)  # fmt: skip
+           "collectors", "workloads", *ENTRIES)  # fmt: skip
 
 
 def run(*command, cwd, **environment):
