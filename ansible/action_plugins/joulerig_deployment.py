@@ -10,14 +10,15 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
 from joulerig.rig.common.errors import UserError
-from joulerig.rig.controller import services
-from joulerig.rig.lab import inventory, model, packages
+from joulerig.rig.controller import provisioning
+from joulerig.rig.lab import inventory, model
 
 
 class ActionModule(ActionBase):
     """Action `joulerig_deployment:`, which takes no arguments.
 
-    Its facts are rig_build, rig_clock_server, rig_agent and rig_filesystem_packages.
+    Its facts are rig_build, rig_clock_server, rig_agent, rig_filesystem_packages, and
+    rig_provisioned: the mark by which `rig up` knows a virtual host again.
     """
 
     TRANSFERS_FILES = False
@@ -27,8 +28,7 @@ class ActionModule(ActionBase):
         result = super().run(tmp, task_vars)
         try:
             described = model.load(inventory.of_playbook(task_vars))
-            facts = services.deployment(described, task_vars["inventory_hostname"])
-            facts["rig_filesystem_packages"] = packages.for_filesystems(described)
+            facts = provisioning.facts(described, task_vars["inventory_hostname"])
         except UserError as error:
             raise AnsibleActionFail(str(error)) from None
         return {**result, "changed": False, "ansible_facts": facts, "_ansible_no_log": True}

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import datetime
 import json
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.markup import escape
 
 from joulerig.analysis.results.schema import Asked
@@ -14,11 +15,16 @@ from joulerig.plural import counted
 from joulerig.rig.cli.options import JsonOption, load_lab, out
 from joulerig.rig.common.errors import UserError
 
+ProvisionOption = Annotated[
+    bool, typer.Option("--provision", help="Provision virtual hosts also where nothing changed since.")
+]
 
-def up() -> None:
+
+def up(provision: ProvisionOption = False) -> None:
     """Start the virtual lab (if the inventory has one), InfluxDB, powerd, dashboard; provision."""
     from joulerig.rig.campaign import playbook
     from joulerig.rig.common import paths
+    from joulerig.rig.controller import provisioning
     from joulerig.rig.controller import services as controller
     from joulerig.rig.lab import virtual
     from joulerig.rig.lab.meters import calibration
@@ -30,6 +36,9 @@ def up() -> None:
     out.print("InfluxDB, powerd and the dashboard are up")
     for line in calibration.warnings(described, datetime.datetime.now(datetime.UTC).date()):
         out.print(escape(line))
+    if not provision and provisioning.is_current(described):
+        out.print(f"the test hosts are as provisioned; dashboard: {controller.dashboard_url()}")
+        return
     out.print("provisioning the test hosts")
     log = paths.var() / "log" / "provision.log"
     if playbook.ansible(paths.share() / "playbooks" / "provision.yml", described.inventory, log=log):
