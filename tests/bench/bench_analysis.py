@@ -40,7 +40,7 @@ from tests.support import ROOT
 
 REPORT_RUNS = 1_000
 REPORT_BAR_SECONDS = 15.0  # for REPORT_RUNS runs
-SMALL_RUNS = 18  # of two drives, three file systems and three schedulers, as the demo has
+SMALL_RUNS = 18  # of two drives, three file systems and three schedulers
 SMALL_BAR_SECONDS = 4.0
 FREE_BYTES_A_SAMPLE = 24  # on the disk, more than the file takes
 RATE_HZ = 1_000_000
