@@ -103,3 +103,13 @@ def _check_address_and_port(value: str) -> str:
 
 
 AddressAndPort = Annotated[str, AfterValidator(_check_address_and_port)]  # to listen at
+
+
+def _check_port_range(value: str) -> str:
+    first, _, last = value.partition("-")
+    if not (first.isdigit() and last.isdigit() and 0 < int(first) <= int(last) < 65536):
+        raise ValueError(f"{value!r} is no range of ports; allowed: FIRST-LAST, of 1 to 65535")
+    return value
+
+
+PortRange = Annotated[str, AfterValidator(_check_port_range)]  # of which any may be listened at

@@ -21,7 +21,15 @@ from pydantic import (
 
 from joulerig.plural import counted
 from joulerig.rig.common import files, paths
-from joulerig.rig.common.errors import AddressAndPort, Problem, Strict, UserError, near_miss, problems
+from joulerig.rig.common.errors import (
+    AddressAndPort,
+    PortRange,
+    Problem,
+    Strict,
+    UserError,
+    near_miss,
+    problems,
+)
 from joulerig.rig.lab import forms, inventory, meters
 from joulerig.rig.lab.meters import connections
 from joulerig.rig.lab.meters.family import Accuracy, Family, Samples, Timing, transport
@@ -722,6 +730,8 @@ class Controller(Strict):
     """Who is notified of what happens to campaigns."""
     clock_listen: AddressAndPort = "127.0.0.1:0"
     """ADDRESS:PORT (UDP) at which test hosts measure their clocks' offset; port 0: any."""
+    witness_ports: PortRange | None = None
+    """FIRST-LAST (TCP), one for each drive, which test hosts reach in power cuts; left out: any."""
 
 
 class Lab(Strict):

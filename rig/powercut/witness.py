@@ -85,6 +85,21 @@ class WitnessLog:
         self._file.close()
 
 
+def listen(address: str, ports: str | None = None) -> socket.socket:
+    """Listen at `address`, on the first free port of `ports` (FIRST-LAST), or on any.
+
+    Raises UserError where all of them are in use.
+    """
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    first, last = map(int, ports.split("-")) if ports else (0, 0)
+    for port in range(first, last + 1):
+        with contextlib.suppress(OSError):
+            return socket.create_server((address, port), family=family)
+    raise UserError(
+        f"witness_ports: {ports or 'any'}: none is free at {address}; allowed: one for each drive"
+    )
+
+
 def introduction(secret: str) -> bytes:
     """Return a writer's first line."""
     return b'{"event":"hello","secret":"%s"}\n' % secret.encode()

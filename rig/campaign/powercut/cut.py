@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import random
 import secrets
-import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from joulerig.rig.lab import virtual
 from joulerig.rig.lab.virtual import TruthSource
 from joulerig.rig.powercut.moment import PHASES, Moment
 from joulerig.rig.powercut.power import Reset
-from joulerig.rig.powercut.witness import Never, Witness, WitnessLog
+from joulerig.rig.powercut.witness import Never, Witness, WitnessLog, listen
 
 OPERATIONS = (60, 200)  # acknowledged ones before the cut: a file system lays out its files first
 ANY_SECONDS = (0.0, 5.0)
@@ -159,8 +158,8 @@ class Cut:
     ) -> dict[str, tuple[str, Witness, WitnessLog]]:
         """Start the subjects' witnesses: (where it listens, witness, log) by subject's name."""
         spec = self._host.lab.hosts[self._host.name]
-        address = self._host.lab.controller.clock_listen.rpartition(":")[0].strip("[]")
-        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        controller = self._host.lab.controller
+        address = controller.clock_listen.rpartition(":")[0].strip("[]")
         found: dict[str, tuple[str, Witness, WitnessLog]] = {}
         lab_clock = virtual.clock(is_virtual=self._host.lab.virtual)
 
@@ -177,7 +176,7 @@ class Cut:
             log = WitnessLog(one.folder / WITNESS_LOG)
             undo.callback(log.close)
             log.write({"event": "begin", "campaign": one.token, "generation": self._number})
-            listener = undo.enter_context(socket.create_server((address, 0), family=family))
+            listener = undo.enter_context(listen(address, controller.witness_ports))
             trigger = moment if self.aimed(one.subject) else Never()
             witness = undo.enter_context(Witness(listener, self._secret, log, trigger, cut))
             where = f"tcp:{spec.controller_in_url}:{listener.getsockname()[1]}"

@@ -269,3 +269,17 @@ def test_a_witness_that_no_writer_comes_to_ends_at_once(tmp_path):
     with Listening(tmp_path, Never(), dict):
         pass
     assert time.monotonic() - began < 2
+
+
+def test_a_witness_listens_on_the_first_free_port_of_its_range():
+    with witnesses.listen("127.0.0.1") as first:
+        port = first.getsockname()[1]
+        with pytest.raises(UserError, match=f"witness_ports: {port}-{port}: none is free at 127.0.0.1"):
+            witnesses.listen("127.0.0.1", f"{port}-{port}")
+        with witnesses.listen("127.0.0.1", f"{port}-{port + 50}") as second:
+            assert port < second.getsockname()[1] <= port + 50
+
+
+def test_a_witness_listens_on_ipv6_too():
+    with witnesses.listen("::1") as listener:
+        assert listener.family == socket.AF_INET6
