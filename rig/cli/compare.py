@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import re
@@ -13,9 +14,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from joulerig import atomic, notebook
 from joulerig.analysis import results
 from joulerig.analysis.compare import campaigns
 from joulerig.analysis.compare.campaigns import Change
+from joulerig.analysis.gate import junit as as_junit
+from joulerig.analysis.gate import verdicts
+from joulerig.analysis.gate.verdicts import Outcome, Verdict
 from joulerig.analysis.results.campaign import Campaign
 from joulerig.plural import counted
 from joulerig.rig.cli.options import JsonOption, out
@@ -23,19 +28,49 @@ from joulerig.rig.common.errors import UserError
 
 
 def compare(
-    before: Annotated[str, typer.Argument(help="Campaign id.")],
-    after: Annotated[str, typer.Argument(help="Campaign id.")],
+    before: Annotated[str, typer.Argument(help="Campaign id, or bundle (.zip).")],
+    after: Annotated[str, typer.Argument(help="Campaign id, or bundle (.zip).")],
     print_json: JsonOption = False,
+    gate: Annotated[
+        bool, typer.Option("--gate", help="End with 1 where AI fell further than allowed, or is missing.")
+    ] = False,
+    allowed: Annotated[
+        float | None,
+        typer.Option("--allow", metavar="PERCENT", help="Fall of a cell's AI that passes the gate: 5."),
+    ] = None,
+    decided: Annotated[
+        bool, typer.Option("--decided", help="A cell whose runs decide nothing does not pass the gate.")
+    ] = False,
+    junit: Annotated[
+        Path | None, typer.Option(metavar="FILE.xml", help="Write the gate's verdicts as JUnit XML.")
+    ] = None,
 ) -> None:
     """Show what changed from one campaign to another, and whether it is more than chance."""
-    from joulerig.rig.campaign import journal
-    from joulerig.rig.common import paths
-
-    folders = [journal.find(paths.results(), campaign) for campaign in (before, after)]
-    if print_json:
-        print(json.dumps(as_json(*folders), indent=1))
-        return
-    out.print(text(*folders, out.width), markup=False, soft_wrap=True)
+    if not gate and (allowed is not None or decided or junit):
+        given = "--allow" if allowed is not None else "--decided" if decided else "--junit"
+        raise UserError(f"{given}: is of a gate; add --gate")
+    if allowed is not None and not 0 <= allowed < 100:
+        raise UserError(f"--allow: {allowed:g}: allowed: 0 to below 100, in %")
+    with contextlib.ExitStack() as kept:
+        old, new = (_opened(name, kept) for name in (before, after))
+        found = as_json(old, new) if print_json else None
+        passed = True
+        if not print_json:
+            out.print(text(old, new, out.width), markup=False, soft_wrap=True)
+        if gate:
+            share = verdicts.ALLOWED_FALL if allowed is None else allowed / 100
+            judged = verdicts.judge(old, new, share)
+            passed = verdicts.passes(judged, decided=decided)
+            if junit:
+                _write(junit, as_junit.document(old, new, judged, decided=decided))
+            if found is None:
+                _show_gate(judged, passed, decided)
+            else:
+                found["gate"] = _gate_as_json(judged, passed, share, decided)
+        if found is not None:
+            print(json.dumps(found, indent=1))
+    if not passed:
+        raise typer.Exit(1)
 
 
 def merge(
@@ -59,12 +94,48 @@ def merge(
     out.print(f"{paths.short(merged.folder)}: {merging.describe(merged)}", markup=False, soft_wrap=True)
 
 
-def as_json(before: Path, after: Path) -> dict[str, Any]:
+def _opened(name: str, kept: contextlib.ExitStack) -> Campaign:
+    """Return a campaign by its id, folder or bundle; its files stay until `kept` is closed."""
+    from joulerig.rig.campaign import journal
+    from joulerig.rig.common import paths
+
+    if not name.endswith(".zip"):
+        return results.load(journal.find(paths.results(), name))
+    opened = notebook.open_results(name)
+    kept.callback(lambda: opened)  # its folder goes with it
+    return opened.campaign
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        atomic.write(path, content)
+    except OSError as error:
+        raise UserError(f"--junit: {path}: {error.strerror}") from None
+
+
+def _show_gate(judged: list[Verdict], passed: bool, decided: bool) -> None:
+    for one in judged:
+        if one.outcome is not Outcome.HELD:
+            mark = "FAILED" if verdicts.fails(one, decided=decided) else "open"
+            out.print(f"{mark:7} {one.cell}: {one.outcome}: {one.why}", markup=False, soft_wrap=True)
+    out.print(f"gate: {'passed' if passed else 'FAILED'}: {verdicts.summary(judged)}", markup=False)
+
+
+def _gate_as_json(judged: list[Verdict], passed: bool, allowed: float, decided: bool) -> dict[str, Any]:
+    return {
+        "passed": passed,
+        "allowed_fall": allowed,
+        "decided": decided,
+        "summary": verdicts.summary(judged),
+        "cells": [{"cell": one.cell, "outcome": one.outcome, "why": one.why} for one in judged],
+    }
+
+
+def as_json(old: Campaign, new: Campaign) -> dict[str, Any]:
     """Return each cell's AI before and after, with interval and p; unpaired cells.
 
     Settings that differ.
     """
-    old, new = results.load(before), results.load(after)
     return {
         "before": old.id,
         "after": new.id,
@@ -78,9 +149,8 @@ def as_json(before: Path, after: Path) -> dict[str, Any]:
     }
 
 
-def text(before: Path, after: Path, width: int = 110) -> str:
+def text(old: Campaign, new: Campaign, width: int = 110) -> str:
     """Return the same as a table, after a line of summary."""
-    old, new = results.load(before), results.load(after)
     changes = campaigns.changes(old, new)
     console = Console(width=width, record=True, file=io.StringIO())
 

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from joulerig.analysis import results
 from joulerig.rig.cli import compare
 from tests.support import simulated_campaign
 
@@ -20,7 +21,7 @@ def folders(tmp_path_factory):
 
 
 def test_the_first_line_sums_up_and_the_changed_cell_is_marked(folders):
-    text = compare.text(*folders)
+    text = compare.text(*map(results.load, folders))
     first = text.splitlines()[0]
     assert first.endswith("1 cell more work per joule, 0 less, 2 without a significant change")
     assert first.count("VIRTUAL LAB") == 2
@@ -30,13 +31,13 @@ def test_the_first_line_sums_up_and_the_changed_cell_is_marked(folders):
 
 
 def test_json_has_the_same(folders):
-    found = json.loads(json.dumps(compare.as_json(*folders)))
+    found = json.loads(json.dumps(compare.as_json(*map(results.load, folders))))
     assert [cell["cell"].split("/")[2] for cell in found["cells"] if cell["significant"]] == ["bfq"]
     assert {"name": "definition seed", "before": "1", "after": "2"} in found["settings"]
 
 
 def test_campaigns_without_a_common_cell_say_so(folders, tmp_path):
     other = simulated_campaign.build(tmp_path / "c", drives=("sata-plp",), filesystems=("xfs",))
-    text = compare.text(folders[0], other)
+    text = compare.text(results.load(folders[0]), results.load(other))
     assert "no cell has an AI in both" in text
     assert "sata-plp/xfs/none/randwrite-fsync, " in text
