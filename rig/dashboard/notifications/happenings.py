@@ -36,18 +36,18 @@ def of_events(
     """
     for event in events:
         detail = json.loads(event["detail"])
-        found = _of_event(event["event"], detail, runs.get(event["run"] or "", {}))
+        found = describe(event["event"], detail, runs.get(event["run"] or "", {}))
         if found is not None:
             kind, said, why = found
             yield Happening(kind, campaign, event["time_ns"], f"{name}: {said}", event["run"], why)
 
 
-def _of_event(event: str, detail: Mapping[str, Any], run: Mapping[str, Any]) -> tuple[Kind, str, str] | None:
+def describe(event: str, detail: Mapping[str, Any], run: Mapping[str, Any]) -> tuple[Kind, str, str] | None:
     """Return kind, words, and why of an event; None where it is not worth a notification."""
     match event:
         case EventKind.BEGUN:
             return "begun", f"its runs on {detail['host']} begin", ""
-        case EventKind.STATUS if detail["to"] in NOT_WELL:
+        case EventKind.STATUS if is_failure(detail):
             why = detail["reason"]
             return "failed", f"{run.get('cell')} on {run.get('host')} is {detail['to']}: {why}", why
         case EventKind.HOLD if detail["why"]:
@@ -62,6 +62,11 @@ def _of_event(event: str, detail: Mapping[str, Any], run: Mapping[str, Any]) -> 
             counts = ", ".join(f"{count} {status}" for status, count in detail.items() if count)
             return "finished", f"is over: {counts}", ""
     return None
+
+
+def is_failure(status: Mapping[str, Any]) -> bool:
+    """Return whether a change of status is one for the worse, by its event's detail."""
+    return status["to"] in NOT_WELL
 
 
 def abandoned(campaign: str, name: str, executor: str, time_ns: int) -> Happening:
