@@ -11,6 +11,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -263,6 +264,25 @@ def written_so_far(serials: Iterable[str]) -> dict[str, int]:
         for serial in serials:
             counts = [one["counter_bytes"] for one in record.events(serial) if one.get("counter_bytes")]
             found |= {serial: counts[-1]} if counts else {}
+    return found
+
+
+def written_for(campaign: str, path: Path) -> dict[str, int | None]:
+    """Return the bytes that a campaign's runs had written, by serial; None: some are not known.
+
+    Their preconditions and attempts that do not count are among them. `path`: the record, which is
+    only read. Raises sqlite3.Error.
+    """
+    found: dict[str, int | None] = {}
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10)) as database:
+        rows = database.execute(
+            "SELECT serial, json_extract(detail, '$.write_bytes') FROM event WHERE event = 'ended'"
+            " AND substr(json_extract(detail, '$.by'), 1, ?) = ?",
+            (len(campaign) + 1, f"{campaign}-"),
+        )
+        for serial, amount in rows:
+            before = found.get(serial, 0)
+            found[serial] = None if before is None or amount is None else before + amount
     return found
 
 

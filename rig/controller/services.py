@@ -213,6 +213,7 @@ def _dashboard(lab: Lab) -> supervisor.Program:
         "results_dir": str(paths.results()),
         "influx": influxdb.access(lab, "reader").as_config(),
         "powerd_status_socket": str(_status_socket()),
+        "state_dir": str(paths.var()),
         "virtual": lab.virtual,
         "notifications": [one.model_dump() for one in lab.controller.notifications],
         "notified_file": str(paths.var() / "dashboard" / "notified.json"),

@@ -19,6 +19,7 @@ import uvicorn
 from joulerig.analysis.results.influxdb.client import Client, InfluxError
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.dashboard import app, config
+from joulerig.rig.dashboard.api.routes import Api, Sources
 from joulerig.rig.dashboard.metrics import Metrics
 from joulerig.rig.dashboard.notifications import webhook
 from joulerig.rig.dashboard.notifications.watcher import Watcher
@@ -77,6 +78,7 @@ def serve(path: Path) -> None:
         slowness=slowness,
     )
     poller = Poller(client, results, powerd, hub, clock, slowness)
+    api = Api(Sources(results, settings.state_dir))
     services = []
     if settings.notifications:
         kept = settings.notified_file or settings.results_dir / ".notified.json"
@@ -84,7 +86,7 @@ def serve(path: Path) -> None:
         services = [partial(webhook.run, settings.notifications, watcher, virtual=settings.virtual)]
     server = uvicorn.Server(
         uvicorn.Config(
-            app.build(hub, poller, metrics, Hosts(host, settings.names), services),
+            app.build(hub, poller, metrics, Hosts(host, settings.names), api.routes(), services),
             limit_concurrency=MOST_CONNECTIONS,
             log_level="warning",
             access_log=False,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The web application: one page, its static files, one WebSocket, /healthz and /metrics."""
+"""The web application: its pages, their static files and JSON, /live, /healthz and /metrics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.routing import Mount, Route, WebSocketRoute
+from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from starlette.templating import Jinja2Templates
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -30,6 +30,7 @@ from joulerig.rig.dashboard.web.hub import Client, Hub
 HERE = Path(__file__).resolve().parent
 UPLOT = HERE / "node_modules" / "uplot" / "dist"
 MOST_PAGES = 100
+PAGES = ("/", "/campaign", "/rig", "/history")  # one shell; what is in it is its script's business
 # The page loads nothing from anywhere else, and the browser holds it to that. uPlot sets styles by
 # script, which style-src does not concern.
 HEADERS = {
@@ -41,16 +42,19 @@ HEADERS = {
 
 
 class Hardened:
-    """Adds HEADERS to each response."""
+    """Adds HEADERS to each response, but for those that it has itself."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._headers = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+        self._headers = {name.encode(): value.encode() for name, value in HEADERS.items()}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message.get("headers", []), *self._headers]}
+                own = list(message.get("headers", []))
+                has = {name.lower() for name, _ in own}
+                more = [(name, value) for name, value in self._headers.items() if name not in has]
+                message = {**message, "headers": [*own, *more]}
             await send(message)
 
         await self._app(scope, receive, with_headers)
@@ -74,9 +78,13 @@ def build(
     poller: Poller,
     metrics: Metrics,
     hosts: Hosts,
+    api: Sequence[BaseRoute] = (),
     services: Sequence[Callable[[], Coroutine[Any, Any, None]]] = (),
 ) -> Starlette:
-    """Return the application around a hub and its poller, which it runs, as further `services`."""
+    """Return the application around a hub and its poller, which it runs, as further `services`.
+
+    `api`: routes of what pages fetch.
+    """
     templates = Jinja2Templates(directory=HERE / "templates")
 
     async def page(request: Request) -> Response:
@@ -121,7 +129,8 @@ def build(
 
     return Starlette(
         routes=[
-            Route("/", page),
+            *(Route(path, page) for path in PAGES),
+            *api,
             Route("/healthz", healthz),
             Route("/metrics", exposition),
             WebSocketRoute("/live", live),

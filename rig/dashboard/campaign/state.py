@@ -40,7 +40,7 @@ def campaign(journal: dict[str, Any], now_ns: int) -> dict[str, Any]:
         "created_ns": row["created_ns"],
         "started_ns": started,
         "finished_ns": row["finished_ns"],
-        "state": _state(row, counts),
+        "state": stands(row["finished_ns"], counts),
         "last_event_ns": journal["last_event_ns"],
         "total": len(runs),
         "done": sum(counts[status] for status in FINISHED),
@@ -78,8 +78,9 @@ def settling(journal: dict[str, Any]) -> dict[str, dict[str, Any]]:
     }
 
 
-def _state(row: dict[str, Any], counts: Counter[str]) -> str:
-    if row["finished_ns"] is not None:
+def stands(finished_ns: int | None, counts: Counter[str]) -> str:
+    """Return how far a campaign is, by when it was over and how many runs have each status."""
+    if finished_ns is not None:
         return "finished"
     if counts[Status.RUNNING]:
         return str(Status.RUNNING)

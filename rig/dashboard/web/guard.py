@@ -22,7 +22,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 METHODS = ("GET", "HEAD")
 LONGEST_TARGET = 1000  # characters of path and query
 LONGEST_VALUE = 200  # of a campaign's id, which is a folder's name
-PARAMETERS: Mapping[str, frozenset[str]] = {"/": frozenset({"campaign"}), "/live": frozenset({"campaign"})}
+PARAMETERS: Mapping[str, frozenset[str]] = dict.fromkeys(
+    ("/", "/campaign", "/history", "/live", "/api/campaign"), frozenset({"campaign"})
+)
 
 
 class Hosts:
