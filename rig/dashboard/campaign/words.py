@@ -29,17 +29,18 @@ def describe(event: str, detail: Mapping[str, Any], run: Mapping[str, Any]) -> s
 
 def _no_happening(event: str, detail: Mapping[str, Any], run: Mapping[str, Any]) -> str | None:
     """Return the words of an event that is no happening; None where it is one, or is unknown."""
+    of = f"{run.get('cell')} on {run.get('host')}"
     match event:
         case EventKind.CREATED:
             return f"is planned with {counted(detail['runs'], 'run')}"
         case EventKind.STATUS if not happenings.is_failure(detail):
-            return f"{run.get('cell')} on {run.get('host')}: {detail['from']}, then {detail['to']}{_with_reason(detail)}"
+            return f"{of}: {detail['from']}, then {detail['to']}{_with_reason(detail)}"
         case EventKind.ASKED if detail["to"] not in (Asked.PAUSE, Asked.STOP):
             return f"is asked to {detail['to']}{_asked_by(detail)}"
         case EventKind.ASKED if "by" in detail:
             return f"is asked to {detail['to']} after what runs now{_asked_by(detail)}"
         case EventKind.RESUMED:
-            return f"{run.get('cell')} on {run.get('host')} is planned again, was {detail['was']}{_asked_by(detail)}"
+            return f"{of} is planned again, was {detail['was']}{_asked_by(detail)}"
         case EventKind.MOVED:
             return f"{run.get('cell')} moves from {detail['from']} to {detail['to']}"
         case EventKind.POWER_CYCLED:

@@ -68,7 +68,7 @@ def test_campaigns_are_listed(dashboard: Dashboard):
     ]  # fmt: skip
 
 
-def test_a_campaign_is_told_in_detail(dashboard: Dashboard):
+def test_a_campaign_has_its_cells_and_events(dashboard: Dashboard):
     found = get(dashboard, f"api/campaign?campaign={NAME}").json()
     assert len(found["cells"]) == 4
     assert found["events"][0]["kind"] == "created"
