@@ -139,18 +139,7 @@ def open_campaign(mapping: Any, lab: Lab, source: str, *, short: bool = False) -
             "kind": plan.kind,
             "created_ns": created,
             "definition": campaign.model_dump_json(),
-            "lab": lab.model_dump_json(
-                exclude={
-                    "inventory": True,
-                    # A webhook's address is a secret.
-                    "controller": {
-                        "influxdb": {"token_file", "host_token_file"},
-                        "notifications": True,
-                    },
-                    # Their URLs may hold passwords.
-                    "hosts": {"__all__": {"switch": True, "drives": {"__all__": {"switch"}}}},
-                }
-            ),
+            "lab": json.dumps(lab.without_secrets()),
             "virtual": int(lab.virtual),
             "provenance": json.dumps(
                 {

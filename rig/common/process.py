@@ -23,6 +23,12 @@ def is_alive(process: str) -> bool:
     return boot == _boot() and _started(int(pid)) == start
 
 
+def pid_here(process: str) -> int | None:
+    """Return the pid of a process of `identity`; None for one of another machine."""
+    machine, _, pid, _ = process.split()
+    return int(pid) if machine == socket.gethostname() else None
+
+
 def shown(process: str) -> str:
     """Return a process of `identity` for people."""
     machine, _, pid, _ = process.split()

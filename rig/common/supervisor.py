@@ -115,6 +115,13 @@ def states() -> dict[str, str]:
     return _states(api) if api else {}
 
 
+def pids() -> dict[str, int]:
+    """Return the process of each program that runs."""
+    api = _connect()
+    processes: Any = api.supervisor.getAllProcessInfo() if api else []
+    return {info["name"]: info["pid"] for info in processes if info["pid"]}
+
+
 def restart(name: str) -> None:
     """Stop and start a program as it is configured."""
     api = _connect()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import socket
 import sys
@@ -15,7 +16,7 @@ from joulerig.rig import protocols
 from joulerig.rig.common import files, paths, supervisor
 from joulerig.rig.common.errors import RIG_UP, UserError
 from joulerig.rig.controller import influxdb
-from joulerig.rig.lab import virtual
+from joulerig.rig.lab import inventory, virtual
 from joulerig.rig.lab.meters import calibration, connections, source
 from joulerig.rig.lab.model import Lab, Rail
 
@@ -206,6 +207,22 @@ def _powerd(lab: Lab) -> supervisor.Program:
     return supervisor.Program("powerd", command, ready, priority=250, environment=environment)
 
 
+def _write_lab(lab: Lab) -> Path:
+    """Write the lab as it is now for the dashboard's pages, which read no inventory themselves.
+
+    An inventory may run programs: not because of a request from a browser.
+    """
+    written = inventory.read(lab.inventory, ("ansible_host",))
+    content = {
+        "lab": lab.without_secrets(),
+        "addresses": {host: written.values[host].get("ansible_host") or host for host in lab.hosts},
+        "calibration": calibration.provenance(lab, datetime.datetime.now(datetime.UTC).date()),
+    }
+    path = paths.var() / "dashboard" / "lab.json"
+    files.replace(path, json.dumps(content, indent=1), mode=0o600)
+    return path
+
+
 def _dashboard(lab: Lab) -> supervisor.Program:
     port = files.kept_port("dashboard")
     config = {
@@ -214,6 +231,7 @@ def _dashboard(lab: Lab) -> supervisor.Program:
         "influx": influxdb.access(lab, "reader").as_config(),
         "powerd_status_socket": str(_status_socket()),
         "state_dir": str(paths.var()),
+        "lab_file": str(_write_lab(lab)),
         "virtual": lab.virtual,
         "notifications": [one.model_dump() for one in lab.controller.notifications],
         "notified_file": str(paths.var() / "dashboard" / "notified.json"),

@@ -78,7 +78,20 @@ def serve(path: Path) -> None:
         slowness=slowness,
     )
     poller = Poller(client, results, powerd, hub, clock, slowness)
-    api = Api(Sources(results, settings.state_dir))
+    # Requests from pages have a client of their own: they may take longer than the live figures.
+    queries = Client(influx.url, influx.database, influx.username, password, timeout_seconds=20.0)
+    api = Api(
+        Sources(
+            results,
+            queries,
+            powerd,
+            clock,
+            slowness,
+            settings.virtual,
+            settings.state_dir,
+            settings.lab_file,
+        )
+    )
     services = []
     if settings.notifications:
         kept = settings.notified_file or settings.results_dir / ".notified.json"

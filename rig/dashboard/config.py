@@ -28,7 +28,8 @@ class Config(Strict):
     `virtual`: whether time is a virtual lab's, by its own clock. `names`: further host names by
     which browsers may ask for it (web/guard.py). `notifications`: who is notified of what happens
     to campaigns; `notified_file` keeps of what they were. `state_dir`: the rig's folder of state,
-    for its log of campaigns and its drives' record; without it these are not shown.
+    for its log of campaigns, its drives' record and its services; without it these are not shown.
+    `lab_file`: the lab as `rig up` read it, without secrets.
     """
 
     listen: AddressAndPort
@@ -40,6 +41,7 @@ class Config(Strict):
     notifications: tuple[Webhook, ...] = ()
     notified_file: Path | None = None
     state_dir: Path | None = None
+    lab_file: Path | None = None
 
     @property
     def address(self) -> tuple[str, int]:

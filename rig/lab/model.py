@@ -754,6 +754,19 @@ class Lab(Strict):
         found: Read = self._read[read]
         return found
 
+    def without_secrets(self) -> dict[str, Any]:
+        """Return the lab as JSON data, for a journal or a page: nothing in it opens a door."""
+        return self.model_dump(
+            mode="json",
+            exclude={
+                "inventory": True,
+                # A webhook's address is a secret.
+                "controller": {"influxdb": {"token_file", "host_token_file"}, "notifications": True},
+                # Their URLs may hold passwords.
+                "hosts": {"__all__": {"switch": True, "drives": {"__all__": {"switch"}}}},
+            },
+        )
+
     @property
     def folder(self) -> Path:
         """Return the folder that has the lab's own definitions, calibrations and host_vars."""

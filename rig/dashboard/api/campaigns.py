@@ -33,6 +33,7 @@ class Campaigns:
     def __init__(self, results: Path) -> None:
         self._results = results
         self._lines: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {}
+        self.executors: dict[str, str] = {}  # the process that executes it (process.identity), by campaign
 
     def list(self) -> dict[str, Any]:
         """Return {"campaigns": newest first, "problem": why a journal cannot be read, or ""}."""
@@ -51,6 +52,7 @@ class Campaigns:
                 lines[name] = stamp, line
                 found.append({**line, **_execution(line), "reports": files.reports(path.parent)})
         self._lines = lines
+        self.executors = {one["id"]: one["executor"] for one in found if one["executed"]}
         found.sort(key=lambda one: (one["created_ns"], one["id"]), reverse=True)
         for one in found:
             del one["executor"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,13 +22,17 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from joulerig.errors import JoulerigError
-from joulerig.rig.dashboard.api import campaign, files
+from joulerig.rig.common import process, supervisor
+from joulerig.rig.dashboard.api import campaign, files, rig
 from joulerig.rig.dashboard.api.campaigns import Campaigns
 from joulerig.rig.dashboard.api.kept import Kept
+from joulerig.rig.dashboard.api.processes import CAMPAIGN, Processes
+from joulerig.rig.dashboard.feed import Queries
 
 THREADS = 2
 LIST_SECONDS = 1.0
 CAMPAIGN_SECONDS = 2.0
+RIG_SECONDS = 2.0
 
 
 class Refused(Exception):
@@ -42,11 +47,19 @@ class Refused(Exception):
 class Sources:
     """Where replies come from.
 
-    `state_dir`: of logs and of the drives' record; None: there is none.
+    `influx` serves this alone. `clock`: the lab's time, ns since 1970 UTC. `slowness`: how long (s)
+    a second of the lab lasts now. `state_dir`: of logs, the drives' record and the services; None:
+    there is none. `lab_file`: the lab as `rig up` read it.
     """
 
     results: Path
+    influx: Queries
+    powerd_socket: Path
+    clock: Callable[[], int]
+    slowness: Callable[[], float]
+    virtual: bool = False
     state_dir: Path | None = None
+    lab_file: Path | None = None
 
 
 class Api:
@@ -56,6 +69,7 @@ class Api:
         self._sources = sources
         self._kept = Kept()
         self._campaigns = Campaigns(sources.results)
+        self._processes = Processes(self._pids)
         self._threads = ThreadPoolExecutor(THREADS, "api")
 
     def routes(self) -> list[BaseRoute]:
@@ -63,6 +77,7 @@ class Api:
         return [
             Route("/api/campaigns", self._json(lambda request: self.campaigns())),
             Route("/api/campaign", self._json(lambda request: self.campaign(wanted(request, "campaign")))),
+            Route("/api/rig", self._json(lambda request: self.rig())),
             Route("/files/{campaign}/{name:path}", self._file),
         ]
 
@@ -84,6 +99,36 @@ class Api:
 
         found: dict[str, Any] = self._kept.get(("campaign", name), CAMPAIGN_SECONDS, read)
         return found
+
+    def rig(self) -> dict[str, Any]:
+        """Return what /api/rig replies."""
+
+        def read() -> dict[str, Any]:
+            sources, listed = self._sources, self.campaigns()["campaigns"]
+            return rig.read(
+                lab_file=sources.lab_file,
+                influx=sources.influx,
+                powerd_socket=sources.powerd_socket,
+                results=sources.results,
+                state_dir=sources.state_dir,
+                campaigns=[one["id"] for one in listed],
+                executed=[one["id"] for one in listed if one["executed"]],
+                processes=self._processes.read,
+                now_ns=sources.clock(),
+                slowness=sources.slowness(),
+                virtual=sources.virtual,
+            )
+
+        found: dict[str, Any] = self._kept.get("rig", RIG_SECONDS, read)
+        return found
+
+    def _pids(self) -> dict[str, int]:
+        """Return the rig's processes: services that it keeps, executors of campaigns, this one."""
+        kept = supervisor.pids() if self._sources.state_dir else {}
+        executors = {
+            f"{CAMPAIGN}{one}": process.pid_here(by) for one, by in self._campaigns.executors.items()
+        }
+        return {"dashboard": os.getpid(), **kept, **{name: pid for name, pid in executors.items() if pid}}
 
     async def _file(self, request: Request) -> Response:
         name, of = request.path_params["name"], request.path_params["campaign"]
