@@ -101,6 +101,13 @@ def _lab(path: Path | None) -> tuple[dict[str, Any], float | None, list[str]]:
         return {}, None, [f"{path}: not JSON; 'rig up' writes it"]
 
 
+def stands_in(lab_file: Path | None, host: str, drive: str) -> list[str]:
+    """Return the names under which runs write to a drive: its own, and its arrays'."""
+    lab = _lab(lab_file)[0].get("lab") or {"hosts": {}}
+    arrays = (lab["hosts"].get(host) or {}).get("arrays") or {}
+    return [drive, *(name for name, one in arrays.items() if drive in one["members"])]
+
+
 def _age(recorded_at: Mapping[str, Any] | None, now_ns: int) -> float | None:
     return None if recorded_at is None else (now_ns - recorded_at["time_ns"]) / 1e9
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +24,7 @@ from starlette.routing import BaseRoute, Route
 
 from joulerig.errors import JoulerigError
 from joulerig.rig.common import process, supervisor
-from joulerig.rig.dashboard.api import campaign, files, rig
+from joulerig.rig.dashboard.api import campaign, files, reported, rig, views
 from joulerig.rig.dashboard.api.campaigns import Campaigns
 from joulerig.rig.dashboard.api.kept import Kept
 from joulerig.rig.dashboard.api.processes import CAMPAIGN, Processes
@@ -33,6 +34,10 @@ THREADS = 2
 LIST_SECONDS = 1.0
 CAMPAIGN_SECONDS = 2.0
 RIG_SECONDS = 2.0
+CLOCK_SECONDS = 10.0
+PAST_SECONDS = 600.0  # a view of what is over changes no more,
+SETTLED_NS = 3600 * 10**9  # once spools have drained
+MOST_VIEWS = 40  # that are kept: each may have half a megabyte
 
 
 class Refused(Exception):
@@ -67,7 +72,7 @@ class Api:
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
-        self._kept = Kept()
+        self._kept, self._views = Kept(), Kept(most=MOST_VIEWS)
         self._campaigns = Campaigns(sources.results)
         self._processes = Processes(self._pids)
         self._threads = ThreadPoolExecutor(THREADS, "api")
@@ -78,6 +83,8 @@ class Api:
             Route("/api/campaigns", self._json(lambda request: self.campaigns())),
             Route("/api/campaign", self._json(lambda request: self.campaign(wanted(request, "campaign")))),
             Route("/api/rig", self._json(lambda request: self.rig())),
+            Route("/api/power", self._json(self.power)),
+            Route("/api/io", self._json(self.io)),
             Route("/files/{campaign}/{name:path}", self._file),
         ]
 
@@ -122,6 +129,42 @@ class Api:
         found: dict[str, Any] = self._kept.get("rig", RIG_SECONDS, read)
         return found
 
+    def power(self, request: Request) -> str:
+        """Return what /api/power replies. Raises Refused, InfluxError."""
+        return self._view("power", request, lambda view: views.power(self._sources.influx, view))
+
+    def io(self, request: Request) -> str:
+        """Return what /api/io replies. Raises Refused, InfluxError."""
+
+        def read(view: views.View) -> dict[str, Any]:
+            return views.io(self._sources.influx, view, self._offset_ns(view.host))
+
+        return self._view("io", request, read)
+
+    def _view(self, kind: str, request: Request, read: Callable[[views.View], dict[str, Any]]) -> str:
+        """Return a long view as JSON; twenty who look at the same hours cost InfluxDB one query."""
+        view, now_ns = wanted_view(request), self._sources.clock()
+
+        def compute() -> str:
+            drives = rig.stands_in(self._sources.lab_file, view.host, view.drive)
+            found = {**read(view), **views.bands(self._sources.influx, view, drives), "now_ns": now_ns}
+            return dumps(found)
+
+        is_over = view.end_ns < now_ns - SETTLED_NS
+        seconds = PAST_SECONDS if is_over else min(max(view.width_ns / 1e9 / 2, 0.5), 30.0)
+        found: str = self._views.get((kind, view), seconds, compute)
+        return found
+
+    def _offset_ns(self, host: str) -> int:
+        """Return the controller's clock less a host's; 0 where it is not known."""
+        sources = self._sources
+
+        def read() -> dict[str, Any]:
+            return reported.clocks(sources.influx, sources.clock())
+
+        clock = self._kept.get("clocks", CLOCK_SECONDS, read).get(host) or {}
+        return round((clock.get("offset_seconds") or 0.0) * 1e9)
+
     def _pids(self) -> dict[str, int]:
         """Return the rig's processes: services that it keeps, executors of campaigns, this one."""
         kept = supervisor.pids() if self._sources.state_dir else {}
@@ -145,12 +188,13 @@ class Api:
             filename=found.name if as_attachment else None,
         )
 
-    def _json(self, reply: Callable[[Request], dict[str, Any]]) -> Callable[[Request], Any]:
+    def _json(self, reply: Callable[[Request], dict[str, Any] | str]) -> Callable[[Request], Any]:
         """Return an endpoint that replies what `reply` returns, or in a line why it has nothing."""
 
         def text(request: Request) -> tuple[int, str]:
             try:
-                return 200, json.dumps(reply(request), allow_nan=False, separators=(",", ":"))
+                found = reply(request)
+                return 200, found if isinstance(found, str) else dumps(found)
             except Refused as refusal:
                 return refusal.status, str(refusal)
             except (JoulerigError, sqlite3.Error) as error:
@@ -166,6 +210,36 @@ class Api:
 
     async def _in_thread(self, work: Callable[[], Any]) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+
+def dumps(content: dict[str, Any]) -> str:
+    """Return JSON without what JSON has not: NaN is an error of this program."""
+    return json.dumps(content, allow_nan=False, separators=(",", ":"))
+
+
+def wanted_view(request: Request) -> views.View:
+    """Return the view that a request is for. Raises Refused."""
+    host, drive = wanted(request, "host"), wanted(request, "drive")
+    from_ns, to_ns = number(request, "from_ns"), number(request, "to_ns")
+    points = number(request, "points", views.USUAL_POINTS)
+    if not 1 <= points <= views.MOST_POINTS:
+        raise Refused(400, f"parameter 'points': {points}; allowed: 1 to {views.MOST_POINTS}")
+    if not 0 <= from_ns < to_ns:
+        raise Refused(400, f"parameter 'to_ns': {to_ns}; allowed: later than from_ns, {from_ns}")
+    if to_ns - from_ns > views.LONGEST_NS:
+        days = views.LONGEST_NS // (views.DAY * 10**9)
+        raise Refused(400, f"parameter 'to_ns': {to_ns}; allowed: at most {days} days from from_ns on")
+    return views.rounded(host, drive, from_ns, to_ns, points)
+
+
+def number(request: Request, name: str, default: int | None = None) -> int:
+    """Return a parameter that is a whole number. Raises Refused."""
+    text = request.query_params.get(name, "")
+    if not text and default is not None:
+        return default
+    if not re.fullmatch(r"\d{1,19}", text, re.ASCII):
+        raise Refused(400, f"parameter {name!r}: {text[:40]!r}; allowed: a whole number")
+    return int(text)
 
 
 def wanted(request: Request, name: str) -> str:

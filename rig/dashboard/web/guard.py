@@ -22,9 +22,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 METHODS = ("GET", "HEAD")
 LONGEST_TARGET = 1000  # characters of path and query
 LONGEST_VALUE = 200  # of a campaign's id, which is a folder's name
-PARAMETERS: Mapping[str, frozenset[str]] = dict.fromkeys(
-    ("/", "/campaign", "/history", "/live", "/api/campaign"), frozenset({"campaign"})
-)
+OF_CAMPAIGN, OF_VIEW = frozenset({"campaign"}), frozenset({"host", "drive", "from_ns", "to_ns", "points"})
+PARAMETERS: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(("/", "/campaign", "/history", "/live", "/api/campaign"), OF_CAMPAIGN),
+    **dict.fromkeys(("/api/power", "/api/io"), OF_VIEW),
+}
 
 
 class Hosts:
