@@ -329,11 +329,19 @@ class Journal:
         found = self._db.execute("SELECT asked FROM campaign").fetchone()[0]
         return next((one for one in Asked if one == found), None)
 
-    def ask(self, what: Asked | None) -> None:
-        """Ask the executors to pause, to stop, or to go on (None)."""
+    def ask(self, what: Asked | None, by: str = "") -> None:
+        """Ask the executors to pause, to stop, or to go on (None). `by`: who asks."""
         with transaction(self._db):
             self._db.execute("UPDATE campaign SET asked = ?", (what,))
-            self._event(None, EventKind.ASKED, {"to": what or "go on"})
+            self._note_asked(what or "go on", by)
+
+    def note_asked(self, to: str, by: str) -> None:
+        """Record that a person asked for something while no executor is there to be asked."""
+        with transaction(self._db):
+            self._note_asked(to, by)
+
+    def _note_asked(self, to: str, by: str) -> None:
+        self._event(None, EventKind.ASKED, {"to": to, **({"by": by} if by else {})})
 
     def finish(
         self,
@@ -466,17 +474,18 @@ class Journal:
                 self._db.execute("UPDATE campaign SET finished_ns = NULL")
         return [row["id"] for row in rows]
 
-    def retry(self, runs: Collection[str], *, goes_on: bool = False) -> None:
+    def retry(self, runs: Collection[str], *, goes_on: bool = False, by: str = "rig retry") -> None:
         """Plan these runs again, which have ended, as a person asked; their attempts stay.
 
-        `goes_on`: as in `give_back`. Raises UserError while the campaign is being executed.
+        `goes_on`: as in `give_back`. `by`: what the person asked by. Raises UserError while the
+        campaign is being executed.
         """
         with transaction(self._db):
             self._raise_if_executed()
             for run in runs:
                 if not goes_on:
                     self._end_open_attempt(run)
-                self._plan_again(run, self._status(run), by="rig retry")
+                self._plan_again(run, self._status(run), by=by)
             if runs:
                 self._db.execute("UPDATE campaign SET finished_ns = NULL")
 

@@ -184,10 +184,13 @@ def resume_campaign(name: str, lab: Lab, *, executor: str | None = None) -> Jour
     return journal
 
 
-def retry(journal: Journal, runs: Sequence[str]) -> None:
-    """Plan these runs again, which have ended. Raises UserError while the campaign is executed."""
+def retry(journal: Journal, runs: Sequence[str], by: str = "rig retry") -> None:
+    """Plan these runs again, which have ended, as a person asked by `by`.
+
+    Raises UserError while the campaign is executed.
+    """
     goes_on = _goes_on(journal)
-    journal.retry(runs, goes_on=goes_on)
+    journal.retry(runs, goes_on=goes_on, by=by)
     _forget_cuts(journal, [] if goes_on else runs)
 
 

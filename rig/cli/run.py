@@ -81,14 +81,11 @@ def retry(
 ) -> None:
     """Plan runs again that did not end well; 'rig run --resume' then executes them."""
     from joulerig.plural import counted
-    from joulerig.rig.campaign import journal, opening
-    from joulerig.rig.campaign.policies import retry as policy
-    from joulerig.rig.common import paths
+    from joulerig.rig.campaign import control
 
-    opened = journal.Journal(journal.find(paths.results(), campaign))
+    opened = _journal(campaign)
     described = opened.campaign
-    chosen = policy.choose(opened, status, cause, runs or ())
-    opening.retry(opened, chosen)
+    chosen = control.retry(opened, status, cause, runs or ())
     if not chosen:
         out.print(f"{described['id']}: no run is like that; nothing was changed")
         return
@@ -102,11 +99,11 @@ def pause(
     off: Annotated[bool, typer.Option("--off", help="Let it go on.")] = False,
 ) -> None:
     """Begin no run of a campaign until it may go on; what runs is finished."""
-    from joulerig.analysis.results.schema import Asked
+    from joulerig.rig.campaign import control
 
-    journal = _executed(campaign)
-    journal.ask(None if off else Asked.PAUSE)
-    out.print(f"{journal.folder.name}: {'goes on' if off else 'is paused after what runs now'}")
+    journal = _journal(campaign)
+    said = control.go_on(journal) if off else control.pause(journal)
+    out.print(f"{journal.folder.name}: {said}")
 
 
 def stop(
@@ -117,22 +114,21 @@ def stop(
 ) -> None:
     """End a campaign after what runs now, or at once; 'rig run --resume' goes on with it."""
     from joulerig.analysis.results.schema import Asked
-    from joulerig.rig.campaign import hosts, journal
-    from joulerig.rig.common import paths
+    from joulerig.rig.campaign import control, hosts
 
-    opened = journal.Journal(journal.find(paths.results(), campaign)) if now else _executed(campaign)
-    opened.ask(Asked.STOP)
-    if now:
+    opened = _journal(campaign)
+    if now:  # also where no process executes it: its hosts go on with what they began
+        opened.ask(Asked.STOP)
         hosts.stop_calls(load_lab(), opened)
-    out.print(f"{opened.folder.name}: {'stopped' if now else 'stops after what runs now'}")
+        said = "stopped"
+    else:
+        said = control.stop(opened)
+    out.print(f"{opened.folder.name}: {said}")
 
 
-def _executed(campaign: str | None) -> Journal:
-    """Return the journal of a campaign that is being executed. Raises UserError."""
+def _journal(campaign: str | None) -> Journal:
+    """Return the journal of a campaign, or of the newest one. Raises UserError."""
     from joulerig.rig.campaign import journal
     from joulerig.rig.common import paths
 
-    opened = journal.Journal(journal.find(paths.results(), campaign))
-    if opened.executor is None:
-        raise UserError(f"{opened.folder.name}: is not being executed; 'rig run --resume' goes on with it")
-    return opened
+    return journal.Journal(journal.find(paths.results(), campaign))

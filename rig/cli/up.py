@@ -44,6 +44,7 @@ def up(provision: ProvisionOption = False) -> None:
     if playbook.ansible(paths.share() / "playbooks" / "provision.yml", described.inventory, log=log):
         raise UserError(f"provisioning failed: {playbook.failure(log)} ({paths.short(log)})")
     out.print(f"ready; dashboard: {controller.dashboard_url()}")
+    out.print(f"its controls ask for the token in {paths.short(controller.control_token_file())}")
 
 
 def down() -> None:

@@ -207,6 +207,11 @@ def _powerd(lab: Lab) -> supervisor.Program:
     return supervisor.Program("powerd", command, ready, priority=250, environment=environment)
 
 
+def control_token_file() -> Path:
+    """Return the file of the token for the dashboard's controls, made at first use."""
+    return files.secret("dashboard-control")
+
+
 def _write_lab(lab: Lab) -> Path:
     """Write the lab as it is now for the dashboard's pages, which read no inventory themselves.
 
@@ -232,6 +237,8 @@ def _dashboard(lab: Lab) -> supervisor.Program:
         "powerd_status_socket": str(_status_socket()),
         "state_dir": str(paths.var()),
         "lab_file": str(_write_lab(lab)),
+        "inventory": str(lab.inventory),
+        "control_token_file": str(control_token_file()),
         "virtual": lab.virtual,
         "notifications": [one.model_dump() for one in lab.controller.notifications],
         "notified_file": str(paths.var() / "dashboard" / "notified.json"),

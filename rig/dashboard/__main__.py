@@ -19,6 +19,7 @@ import uvicorn
 from joulerig.analysis.results.influxdb.client import Client, InfluxError
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.dashboard import app, config
+from joulerig.rig.dashboard.api.control import Control, Token
 from joulerig.rig.dashboard.api.routes import Api, Sources
 from joulerig.rig.dashboard.metrics import Metrics
 from joulerig.rig.dashboard.notifications import webhook
@@ -50,6 +51,7 @@ def serve(path: Path) -> None:
     settings, password = config.load(path)
     if not (app.UPLOT / "uPlot.esm.js").is_file():
         raise UserError("uPlot is not installed; 'npm ci --prefix rig/dashboard' installs it")
+    token = config.control_token(settings, path)
     influx = settings.influx
     try:
         client = Client(influx.url, influx.database, influx.username, password, timeout_seconds=5.0)
@@ -90,7 +92,8 @@ def serve(path: Path) -> None:
             settings.virtual,
             settings.state_dir,
             settings.lab_file,
-        )
+        ),
+        _control(settings, token),
     )
     services = []
     if settings.notifications:
@@ -99,7 +102,7 @@ def serve(path: Path) -> None:
         services = [partial(webhook.run, settings.notifications, watcher, virtual=settings.virtual)]
     server = uvicorn.Server(
         uvicorn.Config(
-            app.build(hub, poller, metrics, Hosts(host, settings.names), api.routes(), services),
+            app.build(hub, poller, metrics, Hosts(host, settings.names), api.routes(), api.changes, services),
             limit_concurrency=MOST_CONNECTIONS,
             log_level="warning",
             access_log=False,
@@ -110,6 +113,20 @@ def serve(path: Path) -> None:
     shown = f"[{host}]" if ":" in host else host
     print(f"dashboard: http://{shown}:{listener.getsockname()[1]}/", flush=True)
     server.run(sockets=[listener])
+
+
+def _control(settings: config.Config, token: str | None) -> tuple[Control, Token] | None:
+    """Return what controls campaigns, and the token for it; None where nothing is to be changed."""
+    if token is None:
+        return None
+    state = settings.state_dir or settings.results_dir
+    given = {
+        "JOULERIG_VAR": settings.state_dir,
+        "JOULERIG_RESULTS": settings.results_dir,
+        "JOULERIG_INVENTORY": settings.inventory,
+    }
+    environment = {name: str(path.absolute()) for name, path in given.items() if path}
+    return Control(settings.results_dir, state / "log" / "resumed.log", environment), Token(token)
 
 
 if __name__ == "__main__":

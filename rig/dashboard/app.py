@@ -79,11 +79,12 @@ def build(
     metrics: Metrics,
     hosts: Hosts,
     api: Sequence[BaseRoute] = (),
+    changes: Sequence[str] = (),
     services: Sequence[Callable[[], Coroutine[Any, Any, None]]] = (),
 ) -> Starlette:
     """Return the application around a hub and its poller, which it runs, as further `services`.
 
-    `api`: routes of what pages fetch.
+    `api`: routes of what pages fetch; `changes`: the addresses among them that take a POST.
     """
     templates = Jinja2Templates(directory=HERE / "templates")
 
@@ -138,7 +139,7 @@ def build(
             Mount("/static", StaticFiles(directory=HERE / "static")),
             Mount("/vendor", StaticFiles(directory=UPLOT)),
         ],
-        middleware=[Middleware(Hardened), Middleware(Guard, hosts=hosts)],
+        middleware=[Middleware(Hardened), Middleware(Guard, hosts=hosts, changes=changes)],
         lifespan=lifespan,
     )
 

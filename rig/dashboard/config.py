@@ -12,6 +12,8 @@ from pydantic import Field
 from joulerig.rig.common.errors import AddressAndPort, Strict, UserError, validate
 from joulerig.rig.lab.model import Webhook
 
+LEAST_TOKEN = 16  # characters
+
 
 class Influx(Strict):
     """The InfluxDB to read from; on 2.x and 3.x the password is the token."""
@@ -29,7 +31,9 @@ class Config(Strict):
     which browsers may ask for it (web/guard.py). `notifications`: who is notified of what happens
     to campaigns; `notified_file` keeps of what they were. `state_dir`: the rig's folder of state,
     for its log of campaigns, its drives' record and its services; without it these are not shown.
-    `lab_file`: the lab as `rig up` read it, without secrets.
+    `lab_file`: the lab as `rig up` read it, without secrets. `control_token_file`: has the token of
+    those who may pause, resume, stop and retry; without it nothing can be changed. `inventory`: the
+    lab's, for campaigns that are resumed.
     """
 
     listen: AddressAndPort
@@ -42,6 +46,8 @@ class Config(Strict):
     notified_file: Path | None = None
     state_dir: Path | None = None
     lab_file: Path | None = None
+    inventory: Path | None = None
+    control_token_file: Path | None = None
 
     @property
     def address(self) -> tuple[str, int]:
@@ -60,10 +66,27 @@ def load(path: Path) -> tuple[Config, str]:
     except ValueError as error:
         raise UserError(f"{path}: not JSON: {error}") from None
     config = validate(Config, data, path)
-    try:
-        password = config.influx.password_file.read_text().strip()
-    except OSError as error:
+    return config, _secret(path, "influx.password_file", config.influx.password_file)
+
+
+def control_token(config: Config, path: Path) -> str | None:
+    """Return the token of those who may change something; None: there is none to have.
+
+    Raises UserError.
+    """
+    if config.control_token_file is None:
+        return None
+    token = _secret(path, "control_token_file", config.control_token_file)
+    if len(token) < LEAST_TOKEN:
         raise UserError(
-            f"{path}: influx.password_file: {config.influx.password_file}: {error.strerror}"
-        ) from None
-    return config, password
+            f"{path}: control_token_file: {config.control_token_file}: has {len(token)} characters;"
+            f" allowed: a token of {LEAST_TOKEN} or more"
+        )
+    return token
+
+
+def _secret(path: Path, key: str, file: Path) -> str:
+    try:
+        return file.read_text().strip()
+    except OSError as error:
+        raise UserError(f"{path}: {key}: {file}: {error.strerror}") from None

@@ -22,15 +22,19 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from joulerig.analysis.results import journal
 from joulerig.errors import JoulerigError
 from joulerig.rig.common import process, supervisor
+from joulerig.rig.common.errors import UserError, validate
 from joulerig.rig.dashboard.api import campaign, files, reported, rig, views
 from joulerig.rig.dashboard.api.campaigns import Campaigns
+from joulerig.rig.dashboard.api.control import LONGEST_BODY, PATH, Asked, Control, Token
 from joulerig.rig.dashboard.api.kept import Kept
 from joulerig.rig.dashboard.api.processes import CAMPAIGN, Processes
 from joulerig.rig.dashboard.feed import Queries
 
-THREADS = 2
+THREADS = 4
+LONGEST_REASON = 300
 LIST_SECONDS = 1.0
 CAMPAIGN_SECONDS = 2.0
 RIG_SECONDS = 2.0
@@ -70,8 +74,9 @@ class Sources:
 class Api:
     """The JSON and files of a dashboard."""
 
-    def __init__(self, sources: Sources) -> None:
-        self._sources = sources
+    def __init__(self, sources: Sources, control: tuple[Control, Token] | None = None) -> None:
+        """`control`: what campaigns are controlled by, and the token; None: by nothing."""
+        self._sources, self._control = sources, control
         self._kept, self._views = Kept(), Kept(most=MOST_VIEWS)
         self._campaigns = Campaigns(sources.results)
         self._processes = Processes(self._pids)
@@ -85,13 +90,19 @@ class Api:
             Route("/api/rig", self._json(lambda request: self.rig())),
             Route("/api/power", self._json(self.power)),
             Route("/api/io", self._json(self.io)),
+            *([Route(PATH, self._change, methods=["POST"])] if self._control else []),
             Route("/files/{campaign}/{name:path}", self._file),
         ]
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """Return the addresses that take a POST."""
+        return (PATH,) if self._control else ()
 
     def campaigns(self) -> dict[str, Any]:
         """Return what /api/campaigns replies."""
         found: dict[str, Any] = self._kept.get("campaigns", LIST_SECONDS, self._campaigns.list)
-        return found
+        return {**found, "control": self._control is not None}
 
     def campaign(self, name: str) -> dict[str, Any]:
         """Return what /api/campaign replies. Raises Refused, JoulerigError, sqlite3.Error."""
@@ -105,7 +116,7 @@ class Api:
             return campaign.read(folder, state_dir, has_log=name == latest)
 
         found: dict[str, Any] = self._kept.get(("campaign", name), CAMPAIGN_SECONDS, read)
-        return found
+        return {**found, "resuming": self._control[0].resuming(name) if self._control else None}
 
     def rig(self) -> dict[str, Any]:
         """Return what /api/rig replies."""
@@ -172,6 +183,43 @@ class Api:
             f"{CAMPAIGN}{one}": process.pid_here(by) for one, by in self._campaigns.executors.items()
         }
         return {"dashboard": os.getpid(), **kept, **{name: pid for name, pid in executors.items() if pid}}
+
+    async def _change(self, request: Request) -> Response:
+        """Do what a request asks for, if it has the token; nothing of it is looked at before."""
+        assert self._control is not None
+        control, token = self._control
+        if not token.admits(request.headers.get("authorization", "")):
+            headers = {"www-authenticate": "Bearer"}
+            return PlainTextResponse("this needs the dashboard's token\n", status_code=401, headers=headers)
+        if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+            return PlainTextResponse("content-type: allowed: application/json\n", status_code=415)
+        body = b""
+        async for part in request.stream():
+            body += part
+            if len(body) > LONGEST_BODY:
+                why = f"the request has more than {LONGEST_BODY} bytes\n"
+                return PlainTextResponse(why, status_code=413)
+        status, text = await self._in_thread(lambda: self._changed(control, body))
+        if status == 200:
+            return Response(text, media_type="application/json")
+        return PlainTextResponse(f"{text}\n", status_code=status)
+
+    def _changed(self, control: Control, body: bytes) -> tuple[int, str]:
+        """Return status and text of the reply to a request that may change something."""
+        try:
+            asked = validate(Asked, json.loads(body), "request")
+        except (ValueError, RecursionError):
+            return 400, "request: not JSON"
+        except UserError as error:
+            return 400, str(error)[:LONGEST_REASON]
+        names = {path.parent.name for path in self._sources.results.glob(f"*/{journal.FILE}")}
+        if asked.campaign not in names:
+            return 404, f"campaign {asked.campaign!r}: there is none of this id"
+        try:
+            said = control.do(asked)
+        except UserError as error:
+            return 409, " ".join(str(error).split())
+        return 200, dumps({"campaign": asked.campaign, "action": asked.action, "text": said})
 
     async def _file(self, request: Request) -> Response:
         name, of = request.path_params["name"], request.path_params["campaign"]

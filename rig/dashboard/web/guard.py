@@ -3,9 +3,9 @@
 
 A browser sends requests for whatever page it shows. So a page from elsewhere that gave its name
 this machine's address (DNS rebinding) could read a lab: requests for another host than the
-dashboard's names are refused, WebSockets too. Nothing here changes anything, so nothing but GET is
-answered, and a parameter that no page sends is an error: a token in an address would be in logs and
-histories. Each refusal is one line.
+dashboard's names are refused, WebSockets too. Nothing but GET is answered, but for the one address
+that changes something where a token is configured. A parameter that no page sends is an error: a
+token in an address would be in logs and histories. Each refusal is one line.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 METHODS = ("GET", "HEAD")
+SAME = ("same-origin", "none")  # of Sec-Fetch-Site: from this dashboard's page, or from a person
 LONGEST_TARGET = 1000  # characters of path and query
 LONGEST_VALUE = 200  # of a campaign's id, which is a folder's name
 OF_CAMPAIGN, OF_VIEW = frozenset({"campaign"}), frozenset({"host", "drive", "from_ns", "to_ns", "points"})
@@ -63,10 +64,13 @@ def _is_address(host: str) -> bool:
 
 
 class Guard:
-    """Answers what is refused, with one line; passes on the rest."""
+    """Answers what is refused, with one line; passes on the rest.
 
-    def __init__(self, app: ASGIApp, hosts: Hosts) -> None:
-        self._app, self._hosts = app, hosts
+    `changes`: the addresses to which a POST is passed on.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: Hosts, changes: Collection[str] = ()) -> None:
+        self._app, self._hosts, self._changes = app, hosts, frozenset(changes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] in ("http", "websocket"):
@@ -86,7 +90,11 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and urlsplit(origin).netloc != headers.get("host"):
             return 403, f"origin {origin[:LONGEST_VALUE]!r}: another site's page may not read this lab"
-        if scope["type"] == "http" and scope["method"] not in METHODS:
+        is_post = scope["type"] == "http" and scope["method"] == "POST"
+        may_change = is_post and scope["path"] in self._changes
+        if may_change and (site := headers.get("sec-fetch-site", SAME[0])) not in SAME:
+            return 403, f"sec-fetch-site {site[:40]!r}: another site's page may not change this lab"
+        if scope["type"] == "http" and scope["method"] not in METHODS and not may_change:
             return 405, f"{scope['method'][:20]}: nothing can be changed here; allowed: {', '.join(METHODS)}"
         query = scope["query_string"].decode("latin-1")
         if len(scope["path"]) + len(query) > LONGEST_TARGET:

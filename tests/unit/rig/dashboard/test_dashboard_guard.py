@@ -52,7 +52,7 @@ def test_a_host_header_is_a_name_and_a_port(header, host):
     assert host_of(header) == host
 
 
-def answer(target="/", *, method="GET", headers=(), kind="http"):
+def answer(target="/", *, method="GET", headers=(), kind="http", changes=()):
     """Status and text of a refusal; 200 where it is passed on."""
     path, _, query = target.partition("?")
     sent = []
@@ -72,7 +72,7 @@ def answer(target="/", *, method="GET", headers=(), kind="http"):
     }  # fmt: skip
     if headers and headers[0][0] == b"host":
         scope["headers"] = list(headers)
-    asyncio.run(Guard(app, Hosts("127.0.0.1"))(scope, receive, send))
+    asyncio.run(Guard(app, Hosts("127.0.0.1"), changes)(scope, receive, send))
     return sent[0]["status"], b"".join(part.get("body", b"") for part in sent[1:]).decode()
 
 
@@ -105,3 +105,63 @@ def test_what_is_refused_says_why_in_one_line(kind, target, headers, status, why
 def test_nothing_can_be_changed(method):
     assert answer(method=method) == (405, f"{method}: nothing can be changed here; allowed: GET, HEAD\n")
     assert answer(method="HEAD")[0] == 200
+
+
+CHANGES = ("/api/control",)
+
+
+def test_one_address_takes_a_post_where_it_is_meant_to():
+    assert answer("/api/control", method="POST", changes=CHANGES)[0] == 200
+    assert answer("/api/control", method="POST")[0] == 405
+
+
+@pytest.mark.parametrize(
+    "target", ["/", "/api/control/", "/api//control", "/api/campaign", "/live", "/metrics"]
+)
+def test_no_other_address_does(target):
+    assert answer(target, method="POST", changes=CHANGES)[0] == 405
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "post"])
+def test_nor_does_it_take_another_method(method):
+    assert answer("/api/control", method=method, changes=CHANGES)[0] == 405
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ([(b"origin", b"http://127.0.0.1:80")], 200),
+        ([(b"origin", b"http://evil.example")], 403),
+        ([(b"origin", b"null")], 403),
+        ([(b"origin", b"http://127.0.0.1:81")], 403),
+        ([(b"sec-fetch-site", b"same-origin")], 200),
+        ([(b"sec-fetch-site", b"none")], 200),
+        ([(b"sec-fetch-site", b"cross-site")], 403),
+        ([(b"sec-fetch-site", b"same-site")], 403),
+        ([(b"host", b"evil.example")], 421),
+    ],
+)
+def test_a_change_is_asked_for_by_this_dashboards_page_alone(headers, status):
+    assert answer("/api/control", method="POST", headers=headers, changes=CHANGES)[0] == status
+
+
+def test_a_token_in_the_address_is_refused_and_not_repeated():
+    code, text = answer("/api/control?token=secret", method="POST", changes=CHANGES)
+    assert (code, text) == (400, "parameter 'token': allowed: none\n")
+
+
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        ("/api/power?host=h&drive=d&from_ns=1&to_ns=2&points=3", 200),
+        ("/api/io?host=h&drive=d&from_ns=1&to_ns=2", 200),
+        ("/api/power?campaign=x", 400),
+        ("/api/campaign?campaign=x", 200),
+        ("/api/campaign?campaign=" + 201 * "x", 400),
+        ("/api/rig?campaign=x", 400),
+        ("/history?campaign=x", 200),
+        ("/rig?campaign=x", 400),
+    ],
+)
+def test_each_address_has_its_own_parameters(target, status):
+    assert answer(target)[0] == status
