@@ -234,7 +234,7 @@ func (m *Meter) takesCommands(commands io.Writer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.commands = commands
-	if s, streams := m.feed.(*streamed); streams && s.recording != nil {
+	if s, streams := m.feed.(*streamed); streams && (s.recording != nil || s.rings != nil) {
 		// It may have been asked for since srcap was given its arguments.
 		s.wantSamples(true)
 	}

@@ -301,10 +301,19 @@ func TestLongSessionKeepsPointsAndRailsApart(t *testing.T) {
 	}
 }
 
-func BenchmarkTwoRailsOf20MillisecondsAtAMegahertz(b *testing.B) {
+func BenchmarkTwoRailsOf20MillisecondsAtAMegahertz(b *testing.B) { benchmarkTwoRails(b, false) }
+
+// As a page has it that shows the last samples.
+func BenchmarkTwoRailsAtAMegahertzWhoseLastSamplesAreKept(b *testing.B) { benchmarkTwoRails(b, true) }
+
+func benchmarkTwoRails(b *testing.B, kept bool) {
+	b.Helper()
 	config := testConfig()
 	config.SampleRateHz = 1e6
 	m := newTestMeter(b, config, &lines{fail: true})
+	if kept {
+		m.feed.(*streamed).keepSamples()
+	}
 	m.beginStream()
 	var frames [4]*srframe.Frame
 	for ch, v := range []float32{12, 2, 5, -1} {

@@ -86,7 +86,7 @@ func (m *Meter) record(s *streamed, path string, maxBytes int64) (<-chan struct{
 		return nil, err
 	}
 	s.recording = &recording{Recorder: recorder, path: path}
-	if m.commands == nil || len(s.summed) == 0 {
+	if m.commands == nil || len(s.summed) == 0 || s.rings != nil {
 		return nil, nil
 	}
 	m.rawAnswer = make(chan struct{})
@@ -114,7 +114,7 @@ func (m *Meter) stopRecording() (recordingAnswer, error) {
 	var r *recording
 	if streams {
 		r, s.recording = s.recording, nil
-		if r != nil {
+		if r != nil && s.rings == nil {
 			s.wantSamples(false)
 		}
 	}

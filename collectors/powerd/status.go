@@ -141,6 +141,7 @@ func handler(meters []*Meter, recordingsDir string, status func() Status) http.H
 	mux := http.NewServeMux()
 	recordings(mux, meters, recordingsDir)
 	settings(mux, meters)
+	lastOfDrive(mux, meters)
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(status())

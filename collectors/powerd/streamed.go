@@ -8,6 +8,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"joulerig/collectors/internal/clockfit"
 	"joulerig/collectors/internal/energy"
@@ -37,6 +38,9 @@ type streamed struct {
 	stretches []srframe.Stretch
 
 	recording *recording // nil where none was asked for
+
+	rings      []*ring // the rails' last samples; nil where nothing asks for them
+	ringsUntil time.Time
 
 	// Of the stream under way.
 	observed uint64 // samples delivered, as passed to the fit
@@ -124,7 +128,7 @@ func (s *streamed) arguments() []string {
 	if len(s.summed) > 0 {
 		args = append(args, "--point", strconv.Itoa(s.perPoint))
 	}
-	if s.recording != nil {
+	if s.recording != nil || s.rings != nil {
 		args = append(args, "--raw")
 	}
 	return args
@@ -142,6 +146,9 @@ func (s *streamed) begin() {
 	s.pending = s.pending[:0]
 	if s.recording != nil {
 		s.recording.Stream()
+	}
+	for _, r := range s.rings {
+		r.restart()
 	}
 	for _, c := range s.channels {
 		c.reset()
@@ -292,6 +299,9 @@ func (s *streamed) pair(r *streamedRail) {
 			if s.recording != nil {
 				s.recording.take(r.number, lo, volts, amps, &s.m.config)
 			}
+			if s.rings != nil {
+				s.rings[r.number].put(lo, volts, amps)
+			}
 			r.energy.Add(lo, volts, amps, func(first uint64, n int64, over bool) {
 				if over {
 					r.overRange(first, n, s.period())
@@ -358,6 +368,7 @@ func (s *streamed) trim(c *channel) {
 }
 
 func (s *streamed) endBatch() {
+	s.dropSamples()
 	for _, c := range s.channels {
 		c.keep()
 	}

@@ -16,6 +16,7 @@ MESSAGES: dict[str, tuple[type[Message], ...]] = {
         powerd.SettingRequest,
         powerd.RecordingRequest,
         powerd.Recording,
+        powerd.Samples,
     ),
     "srcap": (srcap.Instrument,),
     "iod": (iod.Config, iod.Resolved),

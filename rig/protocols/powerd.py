@@ -196,6 +196,29 @@ class Status(Message):
     writer: WriterStatus
 
 
+class RailSamples(Message):
+    """A rail's last samples: volts and amps, or what is measured of it; null: it did not come."""
+
+    meter: str
+    rail: str
+    sample_rate_hz: float
+    start_ns: int
+    """UTC of the first sample; 0 while its time is not known."""
+    complete: bool
+    """As many as were asked for, or as are kept at most."""
+    constant_volts: float = 0
+    """The volts, where they are stated."""
+    volts: list[float | None] = Field(default_factory=list)
+    amps: list[float | None] = Field(default_factory=list)
+    watts: list[float | None] = Field(default_factory=list)
+
+
+class Samples(Message):
+    """The reply to `GET /samples`."""
+
+    rails: list[RailSamples]
+
+
 class SettingRequest(Message):
     """A request to change a setting of an instrument while it is captured."""
 

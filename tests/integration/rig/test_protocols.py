@@ -118,6 +118,9 @@ def test_powerd_accepts_every_key_of_its_configuration_and_replies_as_declared(t
             process.wait_state("tap", "streaming", 20)
             status = powerd.Status.model_validate(ask(config.status_socket, "GET", "/status"))
             assert [m.name for m in status.meters] == ["tap"]
+            rail = status.meters[0].rails[0]
+            query = f"/samples?host={rail.host}&drive={rail.drive}&seconds=0.5"
+            assert powerd.Samples.model_validate(ask(config.status_socket, "GET", query)).rails
             request = every_key(
                 powerd.RecordingRequest(meter="tap", path=str(tmp_path / "w.parquet"), max_bytes=1 << 24)
             )
