@@ -9,6 +9,9 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
+
+from joulerig.errors import JoulerigError
 
 FIGURES = (
     "state",
@@ -21,6 +24,10 @@ FIGURES = (
 )
 
 LEDGER = ("samples", "lost", "duplicate", "repeated", "over_range")
+
+
+class PowerdError(JoulerigError):
+    """What the power daemon does not give, and why; the message is one line."""
 
 
 class _Connection(http.client.HTTPConnection):
@@ -55,6 +62,28 @@ def status(path: Path, shown: Callable[[dict[str, Any]], dict[str, Any]] | None 
         return {"ok": False, "message": f"the power daemon does not answer at {path}: {why}", "meters": []}
     except (ValueError, KeyError, TypeError) as error:
         return {"ok": False, "message": f"{path}: not a power daemon's status: {error!r}", "meters": []}
+    finally:
+        connection.close()
+
+
+def samples(path: Path, host: str, drive: str, seconds: float) -> dict[str, Any]:
+    """Return the last samples of a drive's rails (docs/reference/protocols/powerd.md).
+
+    Raises PowerdError, in one line.
+    """
+    connection = _Connection(path)
+    try:
+        query = urlencode({"host": host, "drive": drive, "seconds": seconds})
+        connection.request("GET", f"/samples?{query}")
+        answer = connection.getresponse()
+        body = answer.read()
+        if answer.status != 200:
+            raise PowerdError(f"the power daemon: {' '.join(body.decode(errors='replace').split())[:300]}")
+        found: dict[str, Any] = json.loads(body)
+        return found
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise PowerdError(f"the power daemon does not answer at {path}: {why}") from None
     finally:
         connection.close()
 

@@ -34,6 +34,8 @@ def meter(name: str, state: str = "streaming", reason: str = "", **figures: Any)
 class Powerd:
     def __init__(self, socket: Path, meters: list[dict[str, Any]]) -> None:
         self.meters = {m["name"]: m for m in meters}
+        self.samples: dict[str, Any] | str = {"rails": []}  # a text: why there are none
+        self.asked: list[str] = []
         owner = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -41,7 +43,13 @@ class Powerd:
                 body = json.dumps(
                     {"session": "s1", "meters": list(owner.meters.values()), "writer": {}}
                 ).encode()
-                self.send_response(200 if self.path == "/status" else 404)
+                status = 200 if self.path == "/status" else 404
+                if self.path.startswith("/samples?"):
+                    owner.asked.append(self.path)
+                    refused = isinstance(owner.samples, str)
+                    body = (owner.samples if refused else json.dumps(owner.samples)).encode()
+                    status = 400 if refused else 200
+                self.send_response(status)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)

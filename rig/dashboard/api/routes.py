@@ -26,6 +26,7 @@ from joulerig.analysis.results import journal
 from joulerig.errors import JoulerigError
 from joulerig.rig.common import process, supervisor
 from joulerig.rig.common.errors import UserError, validate
+from joulerig.rig.dashboard import powerd
 from joulerig.rig.dashboard.api import campaign, files, reported, rig, views
 from joulerig.rig.dashboard.api.campaigns import Campaigns
 from joulerig.rig.dashboard.api.control import LONGEST_BODY, PATH, Asked, Control, Token
@@ -39,6 +40,8 @@ LIST_SECONDS = 1.0
 CAMPAIGN_SECONDS = 2.0
 RIG_SECONDS = 2.0
 CLOCK_SECONDS = 10.0
+SAMPLES_SECONDS = 0.2
+MOST_SECONDS = 5  # of samples
 PAST_SECONDS = 600.0  # a view of what is over changes no more,
 SETTLED_NS = 3600 * 10**9  # once spools have drained
 MOST_VIEWS = 40  # that are kept: each may have half a megabyte
@@ -89,6 +92,7 @@ class Api:
             Route("/api/campaign", self._json(lambda request: self.campaign(wanted(request, "campaign")))),
             Route("/api/rig", self._json(lambda request: self.rig())),
             Route("/api/power", self._json(self.power)),
+            Route("/api/samples", self._json(self.samples)),
             Route("/api/io", self._json(self.io)),
             *([Route(PATH, self._change, methods=["POST"])] if self._control else []),
             Route("/files/{campaign}/{name:path}", self._file),
@@ -151,6 +155,21 @@ class Api:
             return views.io(self._sources.influx, view, self._offset_ns(view.host))
 
         return self._view("io", request, read)
+
+    def samples(self, request: Request) -> str:
+        """Return what /api/samples replies. Raises Refused, PowerdError."""
+        host, drive = wanted(request, "host"), wanted(request, "drive")
+        text = request.query_params.get("seconds", str(MOST_SECONDS))
+        if not re.fullmatch(r"\d{1,3}(\.\d{1,6})?", text, re.ASCII) or not 0 < float(text) <= MOST_SECONDS:
+            why = f"parameter 'seconds': {text[:40]!r}; allowed: over 0, up to {MOST_SECONDS}"
+            raise Refused(400, why)
+        sources, key = self._sources, ("samples", host, drive, float(text))
+
+        def read() -> str:
+            return dumps(powerd.samples(sources.powerd_socket, host, drive, float(text)))
+
+        found: str = self._views.get(key, SAMPLES_SECONDS, read)
+        return found
 
     def _view(self, kind: str, request: Request, read: Callable[[views.View], dict[str, Any]]) -> str:
         """Return a long view as JSON; twenty who look at the same hours cost InfluxDB one query."""

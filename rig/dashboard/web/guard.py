@@ -27,6 +27,7 @@ OF_CAMPAIGN, OF_VIEW = frozenset({"campaign"}), frozenset({"host", "drive", "fro
 PARAMETERS: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("/", "/campaign", "/history", "/live", "/api/campaign"), OF_CAMPAIGN),
     **dict.fromkeys(("/api/power", "/api/io"), OF_VIEW),
+    "/api/samples": frozenset({"host", "drive", "seconds"}),
 }
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from joulerig.rig.dashboard.app import PAGES
 from tests.support.dashboard_journal import WritableJournal
+from tests.support.dashboard_powerd import Powerd
 from tests.support.dashboard_server import Dashboard
 from tests.support.programs import free_port
 
@@ -124,3 +125,24 @@ def test_no_address_leads_out_of_a_results_folder(dashboard: Dashboard, target: 
     assert answer.split()[1] == "404"
     assert "secret" not in answer.partition("\r\n\r\n")[2]
     assert "root:" not in answer
+
+
+def test_the_last_samples_are_asked_of_powerd(dashboard: Dashboard):
+    address = "api/samples?host=vhost1&drive=it's&seconds=2.5"
+    away = get(dashboard, address)
+    assert (away.status_code, away.text.count("\n")) == (503, 1)
+    assert "the power daemon does not answer" in away.text
+    powerd = Powerd(dashboard.socket, [])
+    powerd.samples = {"rails": [{"rail": "12v", "volts": [12.0, None]}]}
+    try:
+        assert get(dashboard, address).json() == powerd.samples
+        assert powerd.asked == ["/samples?host=vhost1&drive=it%27s&seconds=2.5"]
+        powerd.samples = "meter psu is polled"
+        refused = get(dashboard, address.replace("it's", "other"))
+        assert (refused.status_code, refused.text) == (503, "the power daemon: meter psu is polled\n")
+    finally:
+        powerd.stop()
+    for seconds in ("0", "5.1", "-1", "x", "1e0", "nan"):
+        answer = get(dashboard, f"api/samples?host=h&drive=d&seconds={seconds}")
+        assert answer.status_code == 400
+        assert answer.text == f"parameter 'seconds': {seconds!r}; allowed: over 0, up to 5\n"
