@@ -20,6 +20,7 @@ from joulerig.rig.campaign.execution.ansible_channel import (
 from joulerig.rig.campaign.execution.executor import Executor
 from joulerig.rig.campaign.execution.holds import of_controller, of_host
 from joulerig.rig.campaign.execution.kernels import InstalledKernel
+from joulerig.rig.campaign.execution.result_points import ResultPoints
 from joulerig.rig.campaign.execution.side_by_side.lanes import LanesExecutor
 from joulerig.rig.campaign.journal import Journal
 from joulerig.rig.campaign.powercut.executor import PowerCutExecutor
@@ -52,10 +53,12 @@ class ActionModule(ActionBase):
                 done = PowerCutExecutor(campaign, host, channel, reserve=reserve).execute()
             else:
                 conditions = [*of_controller.conditions(campaign), *of_host.conditions(campaign)]
+                publish = ResultPoints(campaign, host, channel.say).send
+                with_all = {"holds": conditions, "reserve": reserve, "publish": publish}
                 executor = (
-                    LanesExecutor(campaign, host, channel, holds=conditions, reserve=reserve)
+                    LanesExecutor(campaign, host, channel, **with_all)
                     if campaign.definition.side_by_side
-                    else Executor(campaign, host, channel, kernels, holds=conditions, reserve=reserve)
+                    else Executor(campaign, host, channel, kernels, **with_all)
                 )
                 done = executor.execute()
         return {**result, "changed": done > 0, "runs": done}

@@ -54,15 +54,20 @@ def run(
 
 def settle(campaign: CampaignArgument = None) -> None:
     """Complete the energy of partial runs by what arrived since: InfluxDB or a meter was away."""
+    from joulerig.analysis.results.schema import Status
     from joulerig.rig.campaign import opening
-    from joulerig.rig.campaign.execution import record
+    from joulerig.rig.campaign.execution import record, result_points
     from joulerig.rig.cli import results
 
     opened = opening.existing(campaign, load_lab())
     folder = opened.journal.folder
     if not isinstance(opened, opening.OpenCampaign):
         raise UserError(f"{folder.name}: is a campaign of power cuts, which have no energy to settle")
+    partial = [run["id"] for run in opened.journal.runs() if run["status"] == Status.PARTIAL]
     stay = record.settle(opened, out.print)
+    settled = [run for run in partial if run not in stay]
+    if settled and (problem := result_points.send(opened, settled)):
+        out.print(f"dashboards of InfluxDB do not show it: {escape(problem)}")
     results.write_tables(folder)
     counts = opened.journal.counts()
     out.print(", ".join(f"{number} {status}" for status, number in counts.items()))

@@ -215,9 +215,36 @@ A point has the time at which its phase was announced. It is written when the ph
 that of the workload is the first I/O of its tool.
 """,
 )
+RESULT = Measurement(
+    "result",
+    ("campaign", "run", "host", "drive", "filesystem", "scheduler", "workload"),
+    (
+        InfluxField("status", FieldType.STRING, "", "what became of the run"),
+        InfluxField("reason", FieldType.STRING, "", "why, where it is not ok"),
+        InfluxField("cell", FieldType.STRING, "", "its combination, equal for replicates"),
+        _integer("start_ns", "ns", "when the run began, controller's time"),
+        _integer("end_ns", "ns", "when it ended, controller's time"),
+        _float("seconds", "s", "length of its workload phase"),
+        _integer("ops", "", "operations of that phase"),
+        _float("ops_per_second", "1/s", "operations per second"),
+        _float("mb_per_second", "MB/s", "bytes read and written per second"),
+        _float("joules", "J", "energy of that phase, all rails of the drive"),
+        _float("joules_low", "J", "the least that it can have been"),
+        _float("joules_high", "J", "the most that it can have been"),
+        _float("mean_watts", "W", "mean power of that phase"),
+        _float("ai_ops_per_joule", "1/J", "AI: operations per joule"),
+        _float("ai_mb_per_joule", "MB/J", "AI: megabytes per joule"),
+    ),
+    """\
+A point is a copy of what the journal has of a run, for dashboards; the journal is what counts. It
+has the time at which the run began. It is written when the run ends, and again, with the same tags
+and time, when `rig settle` completes it. A run that is executed again has a second point. A field
+is missing where the journal has no value.
+""",
+)
 MEASUREMENTS = {
     one.name: one
-    for one in (POWER, BLOCKIO, FSJOURNAL, DRIVE_HEALTH, HOSTLOAD, WORKLOAD, PRECONDITION, PHASE)
+    for one in (POWER, BLOCKIO, FSJOURNAL, DRIVE_HEALTH, HOSTLOAD, WORKLOAD, PRECONDITION, PHASE, RESULT)
 }
 
 _BY_NAME: Mapping[str, FieldType] = {

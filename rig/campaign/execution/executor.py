@@ -46,8 +46,8 @@ class Executor:
 
     `kernels`: those that the campaign boots, by level, as they are installed on the host. `holds`:
     what a run waits for before it begins. `reserve`: has the host for so many seconds, and raises
-    UserError where another has it. `clock` and `sleep` are time.monotonic and time.sleep. `lane`:
-    whose runs are executed; None: all of the host's.
+    UserError where another has it. `publish`: gets each run that has ended. `clock` and `sleep` are
+    time.monotonic and time.sleep. `lane`: whose runs are executed; None: all of the host's.
     """
 
     def __init__(
@@ -59,6 +59,7 @@ class Executor:
         *,
         holds: Sequence[Condition] = (),
         reserve: Callable[[float], None] = lambda seconds: None,
+        publish: Callable[[str], None] = lambda run: None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
         lane: Lane | None = None,
@@ -84,7 +85,7 @@ class Executor:
             clock=clock,
             sleep=sleep,
         )
-        self._reserve = reserve
+        self._reserve, self._publish = reserve, publish
         self._block: int | None = 0  # of the run that was taken last
         self._boots_kernels = bool(kernels)
         self._busy_seconds = 0.0  # how long another's run is waited for: as long as one of this campaign
@@ -160,6 +161,7 @@ class Executor:
         """Execute a run and record its result; return the attempt."""
         [run] = runs
         self._execute_run(run)
+        self._publish(run["id"])
         return self._campaign.journal.last_attempt(run["id"])
 
     def _execute_run(self, run: Mapping[str, Any]) -> None:

@@ -35,11 +35,13 @@ class LanesExecutor:
         *,
         holds: Sequence[Condition] = (),
         reserve: Callable[[float], None] = lambda seconds: None,
+        publish: Callable[[str], None] = lambda run: None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._campaign, self._host, self._channel = campaign, host, channel
-        self._holds, self._reserve, self._clock, self._sleep = holds, reserve, clock, sleep
+        self._holds, self._reserve, self._publish = holds, reserve, publish
+        self._clock, self._sleep = clock, sleep
         self._gate, self._turn = Gate(), Turn()
         self._calls = DetachedCalls(channel, 0.0, clock, sleep)
         self._done: dict[str, int] = {}
@@ -109,6 +111,7 @@ class LanesExecutor:
             {},
             holds=self._holds,
             reserve=self._reserve,
+            publish=self._publish,
             clock=self._clock,
             sleep=sleep or self._sleep,
             lane=lane,

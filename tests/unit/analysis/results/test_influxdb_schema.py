@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collectors and test hosts write the fields and types of InfluxDB's declared measurements."""
+"""Collectors, test hosts and controller write what InfluxDB's measurements declare."""
 
 from __future__ import annotations
 
@@ -13,13 +13,17 @@ import pytest
 
 from ansible.module_utils.joulerig import phases
 from joulerig.analysis.results import power_points, processor, progress
+from joulerig.analysis.results.columns import declared_columns
 from joulerig.analysis.results.influxdb.schema import (
     MEASUREMENTS,
+    RESULT,
     FieldType,
     Measurement,
     column_type,
     reference_page,
 )
+from joulerig.analysis.results.schema import Performance, Result
+from joulerig.rig.campaign.execution import result_points
 from tests.support import ROOT
 
 # By program: where its points are made, and what it writes.
@@ -94,7 +98,8 @@ def parse(line: str) -> tuple[str, set[str], dict[str, FieldType]]:
     types = {}
     for field in fields.split(","):
         key, value = field.split("=")
-        types[key] = FieldType.INTEGER if value.endswith("i") else FieldType.FLOAT
+        kinds = {'"': FieldType.STRING, "i": FieldType.INTEGER}
+        types[key] = kinds.get(value[-1], FieldType.FLOAT)
     return name, {tag.partition("=")[0] for tag in tags}, types
 
 
@@ -111,6 +116,24 @@ def test_a_test_host_writes_the_declared_fields(agent: tuple[str, Callable[[], l
         declared = {field.name: field.type for field in MEASUREMENTS[name].fields}
         assert tag_names == set(MEASUREMENTS[name].tags)
         assert types == {key: kind for key, kind in declared.items() if "NAME" not in key}
+
+
+def test_the_controller_writes_the_declared_fields() -> None:
+    examples = {FieldType.STRING: "a", FieldType.INTEGER: 7, FieldType.FLOAT: 0.5}
+    fields = {field.name: examples[field.type] for field in RESULT.fields}
+    name, tag_names, types = parse(result_points.point({**fields, **dict.fromkeys(RESULT.tags, "a")}))
+    assert (name, tag_names) == (RESULT.name, set(RESULT.tags))
+    assert types == {field.name: field.type for field in RESULT.fields}
+
+
+def test_a_journal_has_what_the_controller_writes_by_the_same_names() -> None:
+    columns = {
+        one.name: one.unit for table in (Performance, Result) for one in declared_columns(table).values()
+    }
+    copied = {field.name: field.unit for field in RESULT.fields if field.name in columns}
+    assert copied == {name: columns[name] for name in copied}
+    own = {"status", "reason", "cell", "start_ns", "end_ns"}
+    assert {field.name for field in RESULT.fields} == own | set(copied)
 
 
 @pytest.mark.parametrize("kept", [power_points.COLUMNS, progress.COLUMNS, processor.COLUMNS])
