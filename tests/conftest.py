@@ -13,7 +13,7 @@ from tests.support.influxd import Influxd
 
 # Of integration/, what needs little of a processor, or only waits: `make test` runs it alongside
 # the virtual lab's tests. The others measure times or rates, and have the machine for themselves.
-ALONGSIDE_THE_LAB = {"analysis", "ansible", "dashboard", "docs", "meters", "rig", "workloads"}
+ALONGSIDE_THE_LAB = {"analysis", "ansible", "dashboard", "docs", "grafana", "meters", "rig", "workloads"}
 TIMED_FILES = {"test_families.py", "test_faults_of_a_capture.py"}  # of these folders
 ALONGSIDE_FILES = {  # of the others
     "test_cortex_m.py",

@@ -19,7 +19,7 @@ from joulerig.rig.lab.model import Lab, TestHost
 
 # Who uses the rig's own server on the controller, and how. Besides, each test host has a user
 # that can only write.
-PRIVILEGES = {"powerd": "WRITE", "campaign": "WRITE", "reader": "READ"}
+PRIVILEGES = {"powerd": "WRITE", "campaign": "WRITE", "reader": "READ", "grafana": "READ"}
 HOST_USER = "iod-"  # and the host's name
 LOOPBACK = "127.0.0.1"
 EVERYWHERE = ("0.0.0.0", "::")

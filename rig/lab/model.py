@@ -717,6 +717,26 @@ class Webhook(Strict):
     """Which kinds of happenings."""
 
 
+class Grafana(Strict):
+    """A Grafana that runs already, on which `playbooks/grafana.yml` puts the lab's dashboards."""
+
+    url: Url
+    """Where its HTTP API is reached from the controller."""
+    token_file: Path
+    """File with the token of a service account that may write data sources, folders, dashboards."""
+    influxdb_url: Url | None = None
+    """InfluxDB as Grafana reaches it; left out: as the controller does."""
+    influxdb_username: str = "grafana"
+    """User of an InfluxDB of yours that can only read; the rig's own server has `grafana`."""
+    influxdb_token_file: Path | None = None
+    """File with that user's password or token. With `influxdb.url` it is needed."""
+    uid: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=30)] = "joulerig"
+    """Of the data source and the folder; the dashboards' begin with it. Each lab of a Grafana has
+    another."""
+    title: Annotated[str, Field(min_length=1, max_length=60)] = "Joulerig"
+    """What the lab is called there."""
+
+
 class Controller(Strict):
     """The machine that runs the lab: its meters, InfluxDB, interval between stored points."""
 
@@ -728,6 +748,8 @@ class Controller(Strict):
     """Power points stored per second and rail."""
     notifications: tuple[Webhook, ...] = ()
     """Who is notified of what happens to campaigns."""
+    grafana: Grafana | None = None
+    """The Grafana that shows the lab; left out: none."""
     clock_listen: AddressAndPort = "127.0.0.1:0"
     """ADDRESS:PORT (UDP) at which test hosts measure their clocks' offset; port 0: any."""
     witness_ports: PortRange | None = None
@@ -761,7 +783,11 @@ class Lab(Strict):
             exclude={
                 "inventory": True,
                 # A webhook's address is a secret.
-                "controller": {"influxdb": {"token_file", "host_token_file"}, "notifications": True},
+                "controller": {
+                    "influxdb": {"token_file", "host_token_file"},
+                    "notifications": True,
+                    "grafana": True,
+                },
                 # Their URLs may hold passwords.
                 "hosts": {"__all__": {"switch": True, "drives": {"__all__": {"switch"}}}},
             },

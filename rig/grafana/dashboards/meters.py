@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The meters: the ledger of their samples, gaps, clocks, bounds, and their calibration."""
+
+from __future__ import annotations
+
+from joulerig.analysis.results.influxdb.schema import POWER
+from joulerig.rig.grafana.dashboard import Dashboard, Lab, Meter, Variable
+from joulerig.rig.grafana.influxql import Queries, tag_values
+from joulerig.rig.grafana.panels import AGE, Panel, Query, figures, over_time, row, table, text
+
+RAIL, OF_RAIL = ("meter", "rail", "drive"), "$tag_meter $tag_rail $tag_drive"
+LOSSES = ("lost", "duplicate", "repeated", "over_range", "surplus")
+BOOKS = ("samples", "lost", "duplicate", "repeated", "over_range")  # which add up to those expected
+_of = Queries(("meter",))
+
+
+def dashboard(lab: Lab) -> Dashboard:
+    """Return the dashboard."""
+    return Dashboard(
+        "meters",
+        "Meters",
+        "What became of each meter's samples, and what its joules are worth.",
+        variables=(Variable("meter", tag_values("meter", POWER)),),
+        panels=(
+            row("Ledger"),
+            *_ledger(),
+            row("Gaps and bounds"),
+            *_bounds(),
+            row("Calibration"),
+            _calibration(lab),
+        ),
+    )
+
+
+def _ledger() -> list[Panel]:
+    books = "".join(f", {{{one}}}" for one in (*BOOKS, "surplus", "session"))
+    booked = " - ".join(f"last({{{one}}})" for one in BOOKS)
+    return [
+        table(
+            "Books of the session",
+            "Counted since the session began. Expected are samples, lost, duplicate, repeated and over"
+            " range together; surplus ones are in no book.",
+            Query(_of.of_range(POWER, 'last({expected}) AS "expected"' + books, RAIL)),
+            units=AGE,
+        ),
+        figures(
+            "Samples in no book",
+            "short",
+            "Expected less what is booked: anything but 0 is a fault of the ledger.",
+            Query(_of.of_range(POWER, f'last({{expected}}) - {booked} AS "balance"', RAIL), OF_RAIL),
+        ),
+        over_time(
+            "Samples",
+            "hertz",
+            "Those that are in the joules, by second.",
+            Query(_of.over_time(POWER, "non_negative_derivative(max({samples}), 1s)", RAIL), OF_RAIL),
+        ),
+        over_time(
+            "Losses",
+            "hertz",
+            "Samples that are not as they should be, by second and book.",
+            *(
+                Query(
+                    _of.over_time(POWER, f"non_negative_derivative(max({{{one}}}), 1s)", RAIL),
+                    f"{OF_RAIL} {one}",
+                )
+                for one in LOSSES
+            ),
+            least=0,
+        ),
+    ]
+
+
+def _bounds() -> list[Panel]:
+    return [
+        over_time(
+            "Time without measurement",
+            "percentunit",
+            "Fraction of an interval in which a rail was not measured.",
+            Query(_of.over_time(POWER, "non_negative_derivative(max({gap_seconds}), 1s)", RAIL), OF_RAIL),
+            least=0,
+        ),
+        over_time(
+            "Time without bounds",
+            "percentunit",
+            "Fraction of an interval for which not even the least and the most of its energy are known.",
+            Query(
+                _of.over_time(POWER, "non_negative_derivative(max({unbounded_seconds}), 1s)", RAIL), OF_RAIL
+            ),
+            least=0,
+        ),
+        over_time(
+            "What gaps leave open",
+            "joule",
+            "The most less the least that the session's energy can have been.",
+            Query(_of.over_time(POWER, "max({joules_high}) - max({joules_low})", RAIL), OF_RAIL),
+        ),
+        over_time(
+            "Clock residual",
+            "s",
+            "How far the time of samples can be off the controller's clock.",
+            Query(_of.over_time(POWER, "max({clock_residual_seconds})", RAIL), OF_RAIL),
+        ),
+        over_time(
+            "Volts",
+            "volt",
+            "A rail that is measured by its power alone has none.",
+            Query(_of.over_time(POWER, "mean({volts})", RAIL), OF_RAIL),
+        ),
+        over_time(
+            "Amperes",
+            "amp",
+            "A rail that is measured by its power alone has none.",
+            Query(_of.over_time(POWER, "mean({amps})", RAIL), OF_RAIL),
+        ),
+    ]
+
+
+def _calibration(lab: Lab) -> Panel:
+    """Return what the lab's files say of its meters: InfluxDB has nothing of it."""
+    rows = ["| meter | driver | samples/s | calibration |", "|---|---|---|---|", *map(_row, lab.meters)]
+    words = [
+        "As of when this dashboard was provisioned: `ansible-playbook playbooks/grafana.yml` does it again.",
+        "",
+        *(rows if lab.meters else ["No meter is described."]),
+    ]
+    return text("Meters of the lab", "\n".join(words), height=4 + len(lab.meters))
+
+
+def _row(meter: Meter) -> str:
+    rate = f"{meter.rate_hz:g}" if meter.rate_hz else "its own"
+    state = "; ".join(meter.calibrations) or "none: its class alone counts"
+    return f"| {meter.name} | {meter.driver} | {rate} | {state} |"

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Build a panel's InfluxQL from the declared measurements: a name that is not declared is refused.
+
+In an expression, `{watts}` stands for field or tag `watts`, and `{/class_NAME_p99_seconds/}` for
+that field of every class of operations. Grafana replaces what begins with `$`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from joulerig.analysis.results.influxdb.client import quote_identifier
+from joulerig.analysis.results.influxdb.schema import Measurement
+
+INTERVAL = "time($__interval)"
+INTERVAL_SECONDS = "($__interval_ms / 1000)"
+
+
+class _Names(dict[str, str]):
+    """The names of a measurement as InfluxQL has them, by what stands for them."""
+
+    def __init__(self, measurement: Measurement) -> None:
+        fields = {field.name: field.pattern for field in measurement.fields}
+        names = [*measurement.tags, *(name for name in fields if "NAME" not in name)]
+        super().__init__({name: quote_identifier(name) for name in names})
+        self.update({f"/{name}/": f"/^{pattern}$/" for name, pattern in fields.items() if "NAME" in name})
+        self._measurement = measurement.name
+
+    def __missing__(self, name: str) -> str:
+        raise KeyError(f"{self._measurement} has no {name!r}: allowed: {', '.join(self)}")
+
+
+@dataclass(frozen=True)
+class Queries:
+    """Queries of a dashboard, all of them limited by its variables, each named as a tag.
+
+    `campaign` also limits what has a tag `run` alone, as a run's id begins with its campaign's.
+    """
+
+    variables: tuple[str, ...] = ()
+
+    def over_time(
+        self,
+        measurement: Measurement,
+        what: str,
+        by: Sequence[str],
+        *,
+        within: str | None = None,
+        within_by: Sequence[str] = (),
+    ) -> str:
+        """Return a query of one series per combination of tags `by`, a point an interval.
+
+        `within`: an expression by `by` and `within_by`, of which `what` is then made, by its alias.
+        """
+        names = _Names(measurement)
+        where = self.where(measurement)
+        group = self._group(names, by, INTERVAL)
+        if within is None:
+            return self._select(names, what, quote_identifier(measurement.name), where, group)
+        inner_group = self._group(names, [*by, *within_by], INTERVAL)
+        inner = self._select(names, within, quote_identifier(measurement.name), where, inner_group)
+        return f"SELECT {what} FROM ({inner}) WHERE $timeFilter {group}"
+
+    def of_range(
+        self,
+        measurement: Measurement,
+        what: str,
+        by: Sequence[str],
+        *,
+        within: str | None = None,
+    ) -> str:
+        """Return a query of one value, or row, per combination of tags `by`, of the range shown.
+
+        `within`: an expression of each interval, of which `what` is then made, by its alias.
+        """
+        names = _Names(measurement)
+        where = self.where(measurement)
+        group = f"GROUP BY {', '.join(names[tag] for tag in by)}"
+        if within is None:
+            return (
+                f"SELECT {what.format_map(names)} FROM {quote_identifier(measurement.name)} {where} {group}"
+            )
+        inner_group = self._group(names, by, INTERVAL)
+        inner = self._select(names, within, quote_identifier(measurement.name), where, inner_group)
+        return f"SELECT {what} FROM ({inner}) WHERE $timeFilter {group}"
+
+    def rows(self, measurement: Measurement, what: str, *, most: int = 0) -> str:
+        """Return a query of the points themselves; the `most` newest, where that is not 0."""
+        limit = f" ORDER BY time DESC LIMIT {most}" if most else ""
+        select = what.format_map(_Names(measurement))
+        return f"SELECT {select} FROM {quote_identifier(measurement.name)} {self.where(measurement)}{limit}"
+
+    def where(self, measurement: Measurement) -> str:
+        """Return the condition by the range shown and the dashboard's variables."""
+        names = _Names(measurement)
+        conditions = ["$timeFilter"]
+        for variable in self.variables:
+            if variable in measurement.tags:
+                conditions.append(f"{names[variable]} =~ /^${{{variable}:regex}}$/")
+            elif variable == "campaign" and "run" in measurement.tags:
+                conditions.append(f"{names['run']} =~ /^${{{variable}:regex}}-[0-9]+$/")
+        return f"WHERE {' AND '.join(conditions)}"
+
+    @staticmethod
+    def _select(names: _Names, what: str, source: str, where: str, group: str) -> str:
+        return f"SELECT {what.format_map(names)} FROM {source} {where} {group}"
+
+    @staticmethod
+    def _group(names: _Names, by: Sequence[str], interval: str) -> str:
+        return f"GROUP BY {', '.join([interval, *(names[tag] for tag in by)])} fill(none)"
+
+
+def tag_values(tag: str, *measurements: Measurement) -> str:
+    """Return the query of a variable: the values of a tag."""
+    sources = ", ".join(quote_identifier(one.name) for one in measurements)
+    return f"SHOW TAG VALUES FROM {sources} WITH KEY = {_Names(measurements[0])[tag]}"
