@@ -6,8 +6,10 @@ from __future__ import annotations
 import json
 import logging
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +21,33 @@ from joulerig.rig.dashboard.notifications.happenings import Happening
 log = logging.getLogger(__name__)
 
 
+# A file that was written this shortly before it was looked at may be written again with no sign.
+SETTLED_NS = 1_000_000_000
+Signature = tuple[tuple[int, int, int] | None, ...]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A journal as it was read. `executor`: the process that has to be alive; "" where none has."""
+
+    signature: Signature
+    campaign: str
+    name: str
+    executor: str
+
+
 class Watcher:
     """What is new in the journals below a results folder since the last look.
 
     `kept`: the file that says how far each journal was read, so that a restart repeats nothing and
     leaves nothing out. Journals that are there at the very first look are not news. `clock`: the
-    lab's time, ns since 1970 UTC.
+    lab's time, ns since 1970 UTC. A journal is opened only where its files have changed.
     """
 
     def __init__(self, results_dir: Path, kept: Path, clock: Callable[[], int]) -> None:
         self._results, self._kept, self._clock = results_dir, kept, clock
         self._seen: dict[str, dict[str, Any]] | None = _read(kept)
+        self._standing: dict[Path, Standing] = {}
 
     def look(self) -> list[Happening]:
         """Return what is new, by campaign in its order."""
@@ -48,6 +66,19 @@ class Watcher:
         return [] if first else found
 
     def _look_at(self, path: Path, known: dict[str, Any]) -> Iterator[Happening]:
+        signature = _signature(path)
+        last = self._standing.get(path)
+        if last is None or last.signature != signature:
+            yield from self._read_journal(path, signature, known)
+            last = self._standing.get(path)
+        if last is None or not last.executor or last.executor == known["abandoned"]:
+            return
+        if not process.is_alive(last.executor):
+            known["abandoned"] = last.executor
+            yield happenings.abandoned(last.campaign, last.name, process.shown(last.executor), self._clock())
+
+    def _read_journal(self, path: Path, signature: Signature, known: dict[str, Any]) -> Iterator[Happening]:
+        """Yield what is new in a journal, and keep how it stands."""
         with closing(journal.connect(path)) as database:
             database.row_factory = sqlite3.Row
             columns = "id, name, finished_ns, executor, asked"
@@ -61,14 +92,27 @@ class Watcher:
                 runs = {row["id"]: dict(row) for row in database.execute(ids)}
                 known["seq"] = events[-1]["seq"]
                 yield from happenings.of_events(campaign["id"], campaign["name"], runs, map(dict, events))
-            executor = campaign["executor"]
-            if campaign["finished_ns"] is not None or not executor or executor == known["abandoned"]:
-                return
-            if not process.is_alive(executor) and not campaign["asked"]:
-                known["abandoned"] = executor
-                yield happenings.abandoned(
-                    campaign["id"], campaign["name"], process.shown(executor), self._clock()
-                )
+            over = campaign["finished_ns"] is not None or campaign["asked"]
+            executor = "" if over else campaign["executor"] or ""
+            self._standing[path] = Standing(signature, campaign["id"], campaign["name"], executor)
+
+
+def _signature(path: Path) -> Signature:
+    """Return what differs once a journal, or its write-ahead log, has been written.
+
+    It is no other's where a file was written just now.
+    """
+    found: list[tuple[int, int, int] | None] = []
+    for file in (path, path.with_name(f"{path.name}-wal")):
+        try:
+            state = file.stat()
+        except FileNotFoundError:
+            found.append(None)
+            continue
+        now = time.time_ns()
+        recent = now if now - state.st_mtime_ns < SETTLED_NS else 0
+        found.append((state.st_mtime_ns, state.st_size, recent))
+    return tuple(found)
 
 
 def _read(kept: Path) -> dict[str, dict[str, Any]] | None:

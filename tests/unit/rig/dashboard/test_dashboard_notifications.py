@@ -4,12 +4,14 @@
 import asyncio
 import json
 import os
+import time
 
 import httpx
 import pytest
 
 from joulerig.rig.common import process
 from joulerig.rig.dashboard.notifications import happenings, webhook
+from joulerig.rig.dashboard.notifications import watcher as watching
 from joulerig.rig.dashboard.notifications.happenings import Happening
 from joulerig.rig.dashboard.notifications.watcher import Watcher
 from joulerig.rig.lab.model import Webhook
@@ -105,6 +107,54 @@ def test_a_new_campaign_is_news_from_its_beginning(tmp_path):
     assert kinds(found) == ["begun", "failed"]
     assert (found[1].run, found[1].why) == (run, "it booted")
     assert "nvme-plp/ext4/none" in found[1].text
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """The journals that are opened."""
+    names = []
+    connect = watching.journal.connect
+    monkeypatch.setattr(
+        watching.journal, "connect", lambda path: names.append(path.parent.name) or connect(path)
+    )
+    return names
+
+
+def age(folder, seconds=60):
+    """Have a campaign's files been written that long ago."""
+    for file in folder.iterdir():
+        then = time.time_ns() - seconds * SECOND
+        os.utime(file, ns=(then, then))
+
+
+def test_only_what_has_changed_is_opened(tmp_path, journal, opened):
+    looking = watcher(tmp_path)
+    age(journal.folder)
+    looking.look()
+    looking.look()
+    assert opened == [NAME]
+    journal.event("asked", T0, to="pause")
+    assert kinds(looking.look()) == ["paused"]
+    assert opened == [NAME, NAME]
+
+
+def test_what_was_written_just_now_is_opened_again(tmp_path, journal, opened):
+    looking = watcher(tmp_path)
+    looking.look()
+    looking.look()
+    assert opened == [NAME, NAME]
+
+
+def test_a_campaign_whose_journal_is_not_opened_can_be_abandoned(tmp_path, journal, opened):
+    execute(journal, process.identity(os.getpid()))
+    age(journal.folder)
+    looking = watcher(tmp_path)
+    looking.look()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(watching.process, "is_alive", lambda executor: False)
+        assert kinds(looking.look()) == ["abandoned"]
+        assert looking.look() == []
+    assert opened == [NAME]
 
 
 def execute(journal, by):
