@@ -93,7 +93,7 @@ def programs(seen: Seen) -> Iterator[Finding]:
 
 
 def clock(seen: Seen) -> Iterator[Finding]:
-    found = machine.clock(Host(proc=str(seen.below("/proc"))))
+    found = machine.clock(machine.programs(Host(proc=str(seen.below("/proc")))))
     if not found["kept_by"] or not found.get("synchronised", True):
         text = "its clock, which all test hosts follow, is not set by any other"
         mend = "sudo apt-get install chrony; 'chronyc tracking' shows what it follows"

@@ -224,7 +224,7 @@ def process(fake, number, name, environ=b"", parent=1):
 def test_who_keeps_the_clock(fake):
     process(fake, 5, "chronyd")
     process(fake, 6, "systemd-timesyn")
-    found = machine.clock(fake.system())
+    found = machine.clock(machine.programs(fake.system()))
     assert found["kept_by"] == ["chronyd", "systemd-timesyn"]
     assert isinstance(found["synchronised"], bool)
     assert found["error_microseconds"] >= 0
@@ -278,6 +278,21 @@ def test_all_facts_of_a_bare_host_can_be_gathered(fake, tmp_path, monkeypatch):
     assert found["users"]["reservations"] == []
     assert found["units"] == {}
     assert found["space"]["/"] > 0
+
+
+def test_processes_are_listed_once(fake, tmp_path, monkeypatch):
+    """A host with thousands of them is asked while it may be in a run."""
+    fake.stand_in(monkeypatch)
+    for number, name in enumerate(("chronyd", "irqbalance", "qemu-system-x86"), 5):
+        process(fake, number, name)
+    reads, system = [], fake.system()
+    read = type(system).read
+    monkeypatch.setattr(type(system), "read", lambda host, path: reads.append(path) or read(host, path))
+    found = machine.look(system, [], [], str(tmp_path / "utmp"))
+    assert [path for path in reads if path.endswith("/5/comm")] == [f"{fake.proc}/5/comm"]
+    assert found["clock"]["kept_by"] == ["chronyd"]
+    assert found["interrupts"]["balanced"]
+    assert found["users"]["machines"] == ["qemu-system-x86"]
 
 
 def test_a_file_system_is_named_once(tmp_path):

@@ -11,7 +11,7 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any, Dict
 
 from ansible.module_utils.joulerig import distribution, paths, reservation
@@ -36,15 +36,16 @@ def look(host: Host, names: Sequence[str], addresses: Sequence[str], logins: str
 
     `names`: background units to ask for. `addresses`: HOST:PORT (TCP) that it has to reach.
     """
+    running = programs(host)
     return {
         "system": system(host),
-        "clock": clock(host),
+        "clock": clock(running),
         "processor": record.processor(host),
         "buses": record.buses(host),
-        "interrupts": {"balanced": "irqbalance" in programs(host)},
+        "interrupts": {"balanced": "irqbalance" in running},
         "units": background(names),
         "space": space(("/", _existing(paths.STATE), "/tmp")),
-        "users": users(host, logins),
+        "users": users(host, logins, running),
         "unreached": {one: why for one in addresses if (why := unreached(one))},
     }
 
@@ -94,9 +95,9 @@ def programs(host: Host) -> set[str]:
     return {host.read(f"{host.proc}/{number}/comm") or "" for number in numbers}
 
 
-def clock(host: Host) -> Facts:
-    """Return the time, who keeps it, and what the kernel says of its error."""
-    found = {"now_ns": time.time_ns(), "kept_by": sorted(programs(host) & set(CLOCK_PROGRAMS))}
+def clock(running: Set[str]) -> Facts:
+    """Return the time, which of the programs `running` keeps it, and its error by the kernel."""
+    found = {"now_ns": time.time_ns(), "kept_by": sorted(running & set(CLOCK_PROGRAMS))}
     state = ctypes.create_string_buffer(TIMEX_BYTES)
     try:
         ctypes.CDLL(None).adjtimex(state)
@@ -117,7 +118,7 @@ def background(names: Sequence[str]) -> dict[str, str]:
     return {name: one["active"] for name, one in there.items() if not one["file"].startswith(units.MASKED)}
 
 
-def users(host: Host, logins: str) -> Facts:
+def users(host: Host, logins: str, running: Set[str]) -> Facts:
     """Return who has the host, what of the rig's is in progress, who is logged in, and its load."""
     try:
         held = [{key: one[key] for key in ("owner", "purpose", "campaign")} for one in reservation.held()]
@@ -125,7 +126,7 @@ def users(host: Host, logins: str) -> Facts:
     except (Refused, Failed, OSError, KeyError):
         held, runs = [], []
     load = (host.read(f"{host.proc}/loadavg") or "0").split()[0]
-    machines = sorted({name for name in programs(host) if name.startswith(("qemu-system", "kvm"))})
+    machines = sorted({name for name in running if name.startswith(("qemu-system", "kvm"))})
     return {
         "reservations": held,
         "runs": runs,
