@@ -10,6 +10,7 @@ from joulerig.rig.common.errors import UserError
 from joulerig.rig.doctor import asking, controller, hosts
 from joulerig.rig.doctor.finding import Finding, Severity
 from joulerig.rig.doctor.inventory import Described
+from joulerig.rig.lab import virtual
 
 
 def examine(described: Described, names: Sequence[str]) -> list[Finding]:
@@ -17,6 +18,12 @@ def examine(described: Described, names: Sequence[str]) -> list[Finding]:
     lab = described.lab
     if lab is None or not names:
         return []
+    away = [name for name in names if lab.hosts[name].virtual]
+    down = bool(away) and not virtual.is_up(lab)
+    found = [hosts.not_started(name) for name in away if down]
+    names = [name for name in names if not (down and name in away)]
+    if not names:
+        return found
     quiet = {name: _quiet(described, name) for name in names}
     url = lab.controller.influxdb.url_from_hosts or lab.controller.influxdb.url
     influx = controller.endpoint(url) if url else ""
@@ -26,9 +33,8 @@ def examine(described: Described, names: Sequence[str]) -> list[Finding]:
         answers = asking.ask(described.found.path, asked)
     except UserError as error:
         mend = "'ansible-inventory --list' shows what Ansible reads"
-        return [Finding(Severity.ERROR, "reached", ", ".join(names), str(error), mend)]
+        return [*found, Finding(Severity.ERROR, "reached", ", ".join(names), str(error), mend)]
     between = (before, time.time_ns())
-    found = []
     for name, answer in answers.items():
         if isinstance(answer, str):
             found.append(hosts.unreachable(name, answer))

@@ -107,6 +107,11 @@ def unreachable(name: str, why: str) -> Finding:
     return Finding(ERROR, "reached", name, f"cannot be asked: {why}", mend)
 
 
+def not_started(name: str) -> Finding:
+    """Return the finding about a virtual host of a lab that is down."""
+    return Finding(ERROR, "reached", name, "the virtual lab is down", "'rig up' starts it")
+
+
 def system(seen: Seen) -> Iterator[Finding]:
     found = seen["system"]
     if found["user"] != 0:

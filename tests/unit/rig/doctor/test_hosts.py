@@ -187,6 +187,35 @@ def test_one_host_that_cannot_be_asked_does_not_hide_another(lab_files, asked):
     assert [(one.subject, one.check) for one in found] == [("bench1", "reached"), ("bench2", "system")]
 
 
+def with_virtual(described, name):
+    """The same lab with a virtual host of a name."""
+    host = described.lab.hosts["bench1"].model_copy(update={"virtual": object()})
+    hosts_ = {**described.lab.hosts, name: host}
+    return dataclasses.replace(described, lab=described.lab.model_copy(update={"hosts": hosts_}))
+
+
+def test_a_virtual_lab_that_is_down_is_not_asked_and_is_said_to_be_down(lab_files, asked, monkeypatch):
+    monkeypatch.setattr(everywhere.virtual, "is_up", lambda lab: False)
+    calls = asked(bench1=facts())
+    described = with_virtual(inventory.examine(lab_files.write())[0], "vhost1")
+    [one] = everywhere.examine(described, ["bench1", "vhost1"])
+    assert (one.severity, one.subject, one.text) == (ERROR, "vhost1", "the virtual lab is down")
+    assert one.mend == "'rig up' starts it"
+    [(_, given)] = calls
+    assert list(given) == ["bench1"]
+    assert everywhere.examine(described, ["vhost1"]) == [one]
+    assert len(calls) == 1, "there is no host to ask"
+
+
+def test_a_virtual_lab_that_is_up_is_asked(lab_files, asked, monkeypatch):
+    monkeypatch.setattr(everywhere.virtual, "is_up", lambda lab: True)
+    calls = asked(bench1="Connection timed out")
+    described = with_virtual(inventory.examine(lab_files.write())[0], "bench1")
+    [one] = everywhere.examine(described, ["bench1"])
+    assert one.text == "cannot be asked: Connection timed out"
+    assert len(calls) == 1
+
+
 def test_a_member_that_its_volume_holds(seen):
     one = seen(facts(problems={"hdd-1": "/dev/sda is in use: dm-0 holds sda"}))
     arrays = {"pair": Array(level="lvm-linear", members=["hdd-1", "hdd-2"])}
