@@ -108,6 +108,10 @@ def secrets(seen: Seen) -> Iterator[Finding]:
         named = {str(influx.host_token_file).replace("{host}", host) for host in seen.lab.hosts}
         for one in sorted(named):
             yield from _secret(Path(one).expanduser(), "influxdb.host_token_file")
+    if grafana := seen.lab.controller.grafana:
+        yield from _secret(grafana.token_file.expanduser(), "grafana.token_file")
+        if grafana.influxdb_token_file:
+            yield from _secret(grafana.influxdb_token_file.expanduser(), "grafana.influxdb_token_file")
     keys = {
         str(values["ansible_ssh_private_key_file"])
         for values in seen.connection_keys.values()

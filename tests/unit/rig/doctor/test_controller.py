@@ -109,6 +109,17 @@ def test_a_token_that_others_may_read(check, token, mode, count):
     assert all(one.mend == f"chmod 600 {token}" for one in found)
 
 
+def test_the_files_that_grafana_needs_are_looked_at(check, lab_files):
+    grafana = {
+        "url": "http://127.0.0.1:3000",
+        "token_file": "/nowhere/a",
+        "influxdb_token_file": "/nowhere/b",
+    }
+    lab_files.controller["grafana"] = grafana
+    keys = ["grafana.token_file", "grafana.influxdb_token_file"]
+    assert [one.key for one in check("secrets")] == keys
+
+
 def test_a_key_of_ssh_that_is_not_there(check):
     keys = {
         "bench1": {"ansible_ssh_private_key_file": "/nowhere/id"},
