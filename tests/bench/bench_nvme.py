@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import base64
 import json
-import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -28,7 +27,7 @@ from typing import Any
 import yaml
 
 from tests.support import ROOT
-from tests.support.lab_driver import Lab
+from tests.support.lab_driver import Lab, copied_inventory
 
 DRIVE = "nvme-consumer"
 TRANSPORTS = ("qemu", "twin")
@@ -93,15 +92,13 @@ class CannotRunError(Exception):
 
 def inventory(folder: Path, transport: str) -> Path:
     """The shipped lab with one drive, behind one of the two controllers."""
-    shutil.copytree(ROOT / "host_vars", folder / "host_vars")
-    shutil.copy(ROOT / "inventory.ini", folder)
-    path = folder / "host_vars" / "vhost1.yml"
-    described = yaml.safe_load(path.read_text())
-    described["virtual"]["nvme"] = transport
-    described["drives"] = {DRIVE: described["drives"][DRIVE]}
-    described.pop("arrays", None)
-    path.write_text(yaml.safe_dump(described))
-    return folder / "inventory.ini"
+
+    def one_drive(host: dict[str, Any]) -> None:
+        host["virtual"]["nvme"] = transport
+        host["drives"] = {DRIVE: host["drives"][DRIVE]}
+        host.pop("arrays", None)
+
+    return copied_inventory(folder, one_drive)
 
 
 def run_job(lab: Lab, inventory: Path, job: str, slowness: int) -> dict[str, Any]:

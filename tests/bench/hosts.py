@@ -20,15 +20,12 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
-
-import yaml
 
 from joulerig.rig.lab.model import Release
 from tests.support import ROOT
@@ -77,13 +74,7 @@ class OfRelease(Lab):
 
     def __init__(self, folder: Path, release: str) -> None:
         super().__init__(folder)
-        self.inventory = folder / "inventory" / "inventory.ini"
-        shutil.copytree(ROOT / "host_vars", self.inventory.parent / "host_vars", dirs_exist_ok=True)
-        shutil.copy(ROOT / "inventory.ini", self.inventory)
-        host_vars = self.inventory.parent / "host_vars" / f"{HOST}.yml"
-        described = yaml.safe_load(host_vars.read_text())
-        described["virtual"]["release"] = release
-        host_vars.write_text(yaml.safe_dump(described))
+        self.inventory = self.inventory_copy(lambda host: host["virtual"].update(release=release))
         self.environment["JOULERIG_INVENTORY"] = str(self.inventory)
 
     def rig_or_raise(self, *words: str, timeout: float = UP_SECONDS) -> str:

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from joulerig.rig.common import wait
 from tests.support import ROOT
@@ -132,19 +130,16 @@ def test_the_journal_is_where_it_was_asked_for(lab: Lab, journals):
 @pytest.fixture(scope="module")
 def emulated(lab: Lab) -> Iterator[dict[str, Any]]:
     """Give a host without hard disks three, and RAID-5 over them; remove them afterwards."""
-    copy = lab.folder / "inventory-emulated"
-    shutil.copytree(ROOT / "host_vars", copy / "host_vars")
-    shutil.copy(ROOT / "inventory.ini", copy)
-    host_vars = copy / "host_vars" / "vhost1.yml"
-    described = yaml.safe_load(host_vars.read_text())
-    for number, name in enumerate(DISKS):
-        described["drives"][name] = {
-            "interface": "hdd", "serial": f"scsi_debug-{number}", "size_bytes": 64 << 20,
-        }  # fmt: skip
-    described["emulated"] = {"by": "scsi_debug", "access_milliseconds": 2}
-    described["arrays"]["ehdd-array"] = {"level": "raid5", "members": list(DISKS)}
-    host_vars.write_text(yaml.safe_dump(described))
-    inventory = copy / "inventory.ini"
+
+    def with_disks(host: dict[str, Any]) -> None:
+        for number, name in enumerate(DISKS):
+            host["drives"][name] = {
+                "interface": "hdd", "serial": f"scsi_debug-{number}", "size_bytes": 64 << 20,
+            }  # fmt: skip
+        host["emulated"] = {"by": "scsi_debug", "access_milliseconds": 2}
+        host["arrays"]["ehdd-array"] = {"level": "raid5", "members": list(DISKS)}
+
+    inventory = lab.inventory_copy(with_disks, "inventory-emulated")
     try:
         done = lab.rig("up", inventory=inventory)
         assert done.returncode == 0, done.stderr

@@ -8,17 +8,14 @@ that tap.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from joulerig.analysis.results import waveform
-from tests.support import ROOT
-from tests.support.lab_driver import FACTORS, Lab
+from tests.support.lab_driver import FACTORS, Lab, copied_inventory
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 
@@ -89,15 +86,12 @@ def test_a_runs_waveform_holds_the_joules_of_its_load(lab: Lab, measured):
 @pytest.fixture(scope="module")
 def broken(lab: Lab) -> Iterator[Path]:
     """The lab with a power tap that loses every twentieth block of samples without a word."""
-    copy = lab.folder / "inventory-broken"
-    shutil.copytree(ROOT / "host_vars", copy / "host_vars")
-    shutil.copy(ROOT / "inventory.ini", copy)
-    host_vars = copy / "host_vars" / "localhost.yml"
-    described = yaml.safe_load(host_vars.read_text())
-    for name in ("tap1a", "tap1b"):
-        described["meters"][name]["virtual"]["drop_blocks"] = DROPPED
-    host_vars.write_text(yaml.safe_dump(described))
-    inventory = copy / "inventory.ini"
+
+    def lose_blocks(controller: dict[str, Any]) -> None:
+        for name in ("tap1a", "tap1b"):
+            controller["meters"][name]["virtual"]["drop_blocks"] = DROPPED
+
+    inventory = copied_inventory(lab.folder / "inventory-broken", lose_blocks, of="localhost")
     try:
         done = lab.rig("lab", "up", inventory=inventory)
         assert done.returncode == 0, done.stderr

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -18,8 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support import ROOT
-from tests.support.lab_driver import FACTORS, Lab
+from tests.support.lab_driver import FACTORS, Lab, copied_inventory
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(3000)]
 long = pytest.mark.skipif("JOULERIG_SLOW_MOTION" not in os.environ, reason="make test-slow-motion does it")
@@ -44,11 +42,9 @@ MOST_JOULES_APART = 0.01  # of a fixed piece of work
 @pytest.fixture(scope="module")
 def inventory(lab: Lab) -> Path:
     """The shipped inventory, with an own workload next to it."""
-    folder = lab.folder / "inventory-slow"
-    shutil.copytree(ROOT / "host_vars", folder / "host_vars")
-    shutil.copy(ROOT / "inventory.ini", folder)
-    (folder / "workloads.yml").write_text(yaml.safe_dump(WORKLOADS))
-    return folder / "inventory.ini"
+    copy = copied_inventory(lab.folder / "inventory-slow")
+    copy.with_name("workloads.yml").write_text(yaml.safe_dump(WORKLOADS))
+    return copy
 
 
 def campaign(

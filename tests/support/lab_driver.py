@@ -156,14 +156,20 @@ class Lab:
 
     def inventory_copy(self, change: Callable[[dict[str, Any]], object], name: str = "inventory") -> Path:
         """A copy of the shipped inventory, in a folder of its name, whose host `change` changed."""
-        copy = self.folder / name
-        shutil.copytree(ROOT / "host_vars", copy / "host_vars", dirs_exist_ok=True)
-        shutil.copy(ROOT / "inventory.ini", copy)
-        host_vars = copy / "host_vars" / "vhost1.yml"
-        described = yaml.safe_load(host_vars.read_text())
-        change(described)
-        host_vars.write_text(yaml.safe_dump(described))
-        return copy / "inventory.ini"
+        return copied_inventory(self.folder / name, change)
+
+
+def copied_inventory(
+    folder: Path, change: Callable[[dict[str, Any]], object] = lambda host: None, of: str = "vhost1"
+) -> Path:
+    """Copy the shipped inventory into a folder, and `change` the variables of a machine."""
+    shutil.copytree(ROOT / "host_vars", folder / "host_vars", dirs_exist_ok=True)
+    shutil.copy(ROOT / "inventory.ini", folder)
+    host_vars = folder / "host_vars" / f"{of}.yml"
+    described = yaml.safe_load(host_vars.read_text())
+    change(described)
+    host_vars.write_text(yaml.safe_dump(described))
+    return folder / "inventory.ini"
 
 
 FACTORS = {"filesystem": ["ext4"], "scheduler": ["none"], "workload": ["randwrite-fsync"]}
