@@ -78,6 +78,16 @@ def test_each_host_has_its_own_user_that_can_only_write(lab: LabFiles) -> None:
     assert write(reader) == 403
 
 
+def test_grafana_has_a_user_that_can_only_read_and_a_campaign_one_that_can_only_write(lab: LabFiles) -> None:
+    described = lab.load()
+    influxdb.start(described)
+    campaign, grafana = (influxdb.access(described, name) for name in ("campaign", "grafana"))
+    assert (write(campaign), write(grafana)) == (204, 403)
+    assert ask(campaign, "SELECT * FROM power").status_code == 403
+    assert "watts" in ask(grafana, "SELECT * FROM power").text
+    assert ask(grafana, "DROP MEASUREMENT power").status_code == 403
+
+
 def test_a_host_that_has_left_the_lab_has_a_user_no_more(lab: LabFiles) -> None:
     left = influxdb.host_access(before := lab.load(), "bench2")
     influxdb.start(before)

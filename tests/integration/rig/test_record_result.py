@@ -112,6 +112,7 @@ def test_excluded_runs_are_not_run_with_their_reason(state, bench, mapping, serv
 def test_no_secret_is_in_the_journal(state, lab_files, mapping, services_up):
     lab_files.controller["influxdb"] = {"url": "http://db:8086", "token_file": "/secret/place"}
     lab_files.controller["notifications"] = [{"url": "https://chat.example/hook/secret"}]
+    lab_files.controller["grafana"] = {"url": "http://grafana", "token_file": "/secret/place"}
     journal = opening.open_campaign(mapping, lab_files.load(), "playbooks/study.yml")
     assert "secret" not in json.dumps(journal.campaign)
 
