@@ -2,6 +2,7 @@
 """The lab's description: what is read, and how each mistake in it is reported on one line."""
 
 import copy
+import json
 import math
 
 import pytest
@@ -374,6 +375,16 @@ def test_who_is_notified_of_what(lab_files):
     every, some = lab_files.load().controller.notifications
     assert {"begun", "failed", "held", "abandoned", "finished"} < set(every.on)
     assert some.on == ("failed", "finished")
+
+
+def test_what_journals_and_pages_have_of_a_lab_opens_no_door(lab_files):
+    lab_files.controller["notifications"] = [{"url": "https://chat.example/hook/s3cret"}]
+    lab_files.controller["influxdb"] = {"url": "http://db:8086", "token_file": "/keys/s3cret"}
+    lab = lab_files.load()
+    found = json.dumps(lab.without_secrets())
+    assert "s3cret" not in found
+    assert "hook" not in found
+    assert set(lab.without_secrets()["hosts"]) == set(lab.hosts)
 
 
 @pytest.mark.parametrize(
