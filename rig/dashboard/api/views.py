@@ -8,7 +8,7 @@ same get the same reply.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -136,7 +136,7 @@ def _stretch(bucket_ns: int) -> int:
 
 
 NAMES = ("reads", "writes", "flushes", "read_mb", "write_mb")  # of a second, as COUNTERS has them
-REDUCED = {
+REDUCED: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "mean": lambda values: _reduced(np.nanmean, values),
     "min": lambda values: _reduced(np.nanmin, values),
     "max": lambda values: _reduced(np.nanmax, values),
