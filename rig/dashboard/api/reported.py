@@ -59,7 +59,8 @@ def _rate(rows: list[dict[str, Any]], name: str) -> float | None:
     known = [(row["time"], row[name]) for row in rows if row.get(name) is not None]
     if len(known) < 2 or any(after[1] < before[1] for before, after in pairwise(known)):
         return None
-    return float(known[-1][1] - known[0][1]) / ((known[-1][0] - known[0][0]) / 1e9)
+    seconds = (known[-1][0] - known[0][0]) / 1e9
+    return float((known[-1][1] - known[0][1]) / seconds)
 
 
 def health(influx: Queries, now_ns: int) -> dict[tuple[str, str], dict[str, Any]]:
