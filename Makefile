@@ -7,6 +7,8 @@ SHELL := /bin/bash
 BUILD := $(CURDIR)/build
 RIG := .venv/bin/rig
 PYTEST := .venv/bin/python -m pytest
+PAGE := rig/dashboard/static/js/main.js
+PAGE_SOURCES := $(shell find rig/dashboard/page -name '*.ts' -not -path '*/generated/*') rig/dashboard/package-lock.json analysis/results/schema.py tools/page.py
 SOURCES := $(wildcard $(shell git ls-files -co --exclude-standard '*.c' '*.h' '*.go' '*.f' 'go.*' '*/Makefile' 2>/dev/null))
 
 .PHONY: help setup build influxdb demo check test down clean docs tap-for-qemu
@@ -20,7 +22,7 @@ setup: ## Everything both commands need: packages, Python environment, programs,
 	@tools/setup
 	@$(MAKE) --no-print-directory build
 
-build: $(BUILD)/.stamp ## Compile the C and Go parts
+build: $(BUILD)/.stamp $(PAGE) ## Compile the C and Go parts, bundle the dashboard's page
 	@:
 
 influxdb: ## Compile InfluxDB 1.13, which the rig then runs instead of Debian's 1.6
@@ -36,6 +38,10 @@ $(BUILD)/.stamp: $(SOURCES)
 	@CGO_ENABLED=1 tools/go build -trimpath -ldflags "-s -w" -o $(BUILD)/ ./collectors/powerd
 	@tools/go build -trimpath -ldflags "-s -w" -o $(BUILD)/ ./collectors/iod ./workloads/durawriter ./workloads/flowop
 	@touch $@
+
+$(PAGE): $(PAGE_SOURCES)
+	@echo "bundling the dashboard's page"
+	@.venv/bin/python -m tools.page
 
 demo: setup ## Set-up, then a campaign on the virtual lab: AI table, report, live dashboard
 	@$(RIG) up
@@ -159,4 +165,4 @@ docs: ## The documentation site, readable without a network: build/site/index.ht
 	@echo "build/site/index.html; with search: python3 -m http.server --directory build/site"
 
 clean: ## Remove what was compiled
-	rm -rf $(BUILD)
+	rm -rf $(BUILD) $(dir $(PAGE))

@@ -37,12 +37,12 @@ READ = {
     ".html",
     ".ini",
     ".j2",
-    ".js",
     ".md",
     ".py",
     ".sh",
     ".sql",
     ".toml",
+    ".ts",
     ".yml",
 }
 READ_BY_NAME = {"Makefile", "run", "setup"}
@@ -53,7 +53,7 @@ LONG_COMMENTS = "lines of comments over 100 columns"
 FUNCTIONS = "functions named by a bare word"
 # Identifiers count by their parts: both read_data and readData hold "data".
 PART_OF_A_NAME = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_")
-# Python, Go and JavaScript; C; a function that is given a name by assignment.
+# Python, Go and TypeScript; C; a function that is given a name by assignment.
 DEFINITION = (
     r"^\s*(?:(?:async )?def|func(?: \([^)]*\))?|(?:export )?(?:async )?function\*?)\s+_?(?:{names})\s*[(\[]"
     r"|^(?:static )?(?:struct )?\w+ \*?(?:{names})\([^;]*$"

@@ -93,6 +93,15 @@ def count_go(log: str) -> Counts:
     return Counts(counted["pass"], counted["fail"], counted["skip"])
 
 
+def count_vitest(log: str) -> Counts:
+    """Count the tests in Vitest's closing line, "Tests  2 failed | 142 passed (144)"."""
+    closing = re.findall(r"^\s*Tests  (.*)$", log, re.MULTILINE)
+    number = {
+        word: int(digits) for digits, word in re.findall(r"(\d+) (\w+)", closing[-1] if closing else "")
+    }
+    return Counts(number.get("passed", 0), number.get("failed", 0), number.get("skipped", 0))
+
+
 def count_c(log: str) -> Counts:
     """Count the C test programs; each prints "NAME: ok" at its end."""
     return Counts(len(re.findall(r"^[A-Za-z ]+: ok\b", log, re.MULTILINE)))
@@ -119,7 +128,7 @@ def make_suites() -> dict[str, Suite]:
     build = f"BUILD={ROOT / 'build'}"
     suites = [
         Suite("ruff", ((".venv/bin/ruff", "check", "."), (".venv/bin/ruff", "format", "--check", "."))),
-        Suite("types", ((PYTHON, "-m", "tools.types"),)),
+        Suite("types", ((PYTHON, "-m", "tools.types"), ("tools/npm", "run", "types"))),
         Suite("imports", ((PYTHON, "-m", "tools.imports"),)),
         Suite("prose", ((PYTHON, "-m", "tools.prose"),)),
         Suite("yaml", ((".venv/bin/yamllint", "--strict", "."),)),
@@ -143,6 +152,7 @@ def make_suites() -> dict[str, Suite]:
         Suite("go", (("tools/go", "test", "-json", "./..."),), count_go, {"CGO_ENABLED": "1"}),
         Suite("go-unit", (("tools/go", "test", "-short", "-json", "./..."),), count_go, {"CGO_ENABLED": "1"}),
         Suite("unit", ((*PYTEST, "-n", "2", "--dist", "loadfile", "tests/unit"),), count_pytest),
+        Suite("page-unit", (("tools/npm", "test"),), count_vitest, {"NO_COLOR": "1"}),
         Suite(
             "integration",
             (
@@ -174,9 +184,9 @@ files=$("$(tools/go env GOROOT)/bin/gofmt" -l collectors workloads tests) && ech
 """
 STATIC = ("types", "go-vet", "ansible-lint", "c-lint", "yaml", "prose", "imports", "ruff", "shell")
 # Tests that need little of a processor run alongside the lab's, which wait for their host.
-PYTHON_STAGES = (("unit",), ("integration",), ("lab", "alongside-lab"))
+PYTHON_STAGES = (("unit", "page-unit"), ("integration",), ("lab", "alongside-lab"))
 PLANS: dict[str, tuple[tuple[str, ...], ...]] = {
-    "check": ((*STATIC, "c-unit", "go-unit"), ("unit",)),
+    "check": ((*STATIC, "c-unit", "go-unit", "page-unit"), ("unit",)),
     "lint": (STATIC,),
     "python": PYTHON_STAGES,
     "test": (("c", *STATIC), ("go",), *PYTHON_STAGES),

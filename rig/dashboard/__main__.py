@@ -49,8 +49,8 @@ def main(arguments: list[str] | None = None) -> int:
 def serve(path: Path) -> None:
     """Serve what the configuration at `path` says. Raises UserError."""
     settings, password = config.load(path)
-    if not (app.UPLOT / "uPlot.esm.js").is_file():
-        raise UserError("uPlot is not installed; 'npm ci --prefix rig/dashboard' installs it")
+    if not app.BUNDLE.is_file():
+        raise UserError(f"{app.BUNDLE}: No such file; 'make build' bundles the page")
     token = config.control_token(settings, path)
     influx = settings.influx
     try:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
@@ -21,14 +20,13 @@ from starlette.templating import Jinja2Templates
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from joulerig.analysis.results.schema import FINISHED, PhaseName, PreconditioningPhase
 from joulerig.rig.dashboard.metrics import CONTENT_TYPE, Metrics
 from joulerig.rig.dashboard.poller import Poller
 from joulerig.rig.dashboard.web.guard import Guard, Hosts
 from joulerig.rig.dashboard.web.hub import Client, Hub
 
 HERE = Path(__file__).resolve().parent
-UPLOT = HERE / "node_modules" / "uplot" / "dist"
+BUNDLE = HERE / "static" / "js" / "main.js"  # of page/, which tools/page.py makes
 MOST_PAGES = 100
 PAGES = ("/", "/campaign", "/rig", "/history")  # one shell; what is in it is its script's business
 # The page loads nothing from anywhere else, and the browser holds it to that. uPlot sets styles by
@@ -67,12 +65,6 @@ def release() -> str:
         return "unknown"
 
 
-def names_module() -> str:
-    """Return the page's JavaScript module of statuses and phases, as the journal has them."""
-    lists = {"FINISHED": FINISHED, "PHASES": PhaseName, "PRECONDITIONING": PreconditioningPhase}
-    return "".join(f"export const {name} = {json.dumps(list(names))};\n" for name, names in lists.items())
-
-
 def build(
     hub: Hub,
     poller: Poller,
@@ -90,9 +82,6 @@ def build(
 
     async def page(request: Request) -> Response:
         return templates.TemplateResponse(request, "index.html", {"version": release()})
-
-    async def names(request: Request) -> Response:
-        return Response(names_module(), media_type="text/javascript")
 
     async def healthz(request: Request) -> Response:
         return JSONResponse({"ok": True, "version": release(), "clients": len(hub.clients)})
@@ -135,9 +124,7 @@ def build(
             Route("/healthz", healthz),
             Route("/metrics", exposition),
             WebSocketRoute("/live", live),
-            Route("/static/js/names.js", names),
             Mount("/static", StaticFiles(directory=HERE / "static")),
-            Mount("/vendor", StaticFiles(directory=UPLOT)),
         ],
         middleware=[Middleware(Hardened), Middleware(Guard, hosts=hosts, changes=changes)],
         lifespan=lifespan,

@@ -27,6 +27,7 @@ from tests.support.influxd import Influxd
 SECOND = 1_000_000_000
 PHASES = {"prepare": 2.0, "setup": 5.0, "idle": 6.0, "workload": 12.0, "tail": 4.0}
 SIZES = ((390, 844, "light"), (1280, 800, "light"), (1920, 1080, "light"), (1920, 1080, "dark"))
+PATIENCE_SECONDS = 300  # a picture is no test of how fast a busy machine is
 SPEED = {"ext4": 0.62, "xfs": 0.71, "f2fs": 1.0, "none": 1.0, "mq-deadline": 0.97, "bfq": 0.85}
 
 
@@ -128,10 +129,11 @@ def photograph(dashboard: Dashboard, folder: Path) -> None:
         browser = launch(playwright)
         for width, height, scheme in SIZES:
             page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
+            page.set_default_timeout(1000 * PATIENCE_SECONDS)
             page.on("console", lambda message: print("console:", message.text))
             page.on("pageerror", lambda error: print("error:", error))
             page.goto(dashboard.url)
-            wait_for(page, "window.rigStats?.frames > 12")
+            wait_for(page, "window.rigStats?.frames > 12", PATIENCE_SECONDS)
             page.screenshot(path=folder / f"dashboard-{width}x{height}-{scheme}.png")
             page.screenshot(path=folder / f"dashboard-{width}-{scheme}-whole.png", full_page=True)
             print(page.evaluate("rigStats"))

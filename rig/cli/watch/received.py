@@ -13,7 +13,7 @@ import numpy as np
 from joulerig.rig.dashboard.web import frames
 from joulerig.rig.dashboard.window import Window
 
-HEARD_SECONDS = 5.0  # as in a page (static/js/window.js): an older value is none
+HEARD_SECONDS = 5.0  # as in a page (page/link/window.ts): an older value is none
 AVERAGED_SECONDS = 1.0
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The binary frames of the traces (little endian); `static/js/frames.js` reads them in a page.
+"""The binary frames of the traces (little endian); `page/link/frames.ts` reads them in a page.
 
     frame   = f64 x 6: version, sequence, now (UTC seconds), layout, frames dropped for this client,
               sections; then the sections

@@ -81,10 +81,11 @@ def test_the_wheel_holds_what_a_campaign_needs_and_no_sources_of_programs(wheel)
         assert share + name in names
     for name in (
         "virtuallab/profiles/hdd-7200.yml", "rig/dashboard/static/js/main.js",
+        "rig/dashboard/static/js/main.css", "rig/dashboard/static/js/uPlot.LICENSE",
         "rig/dashboard/templates/index.html", "analysis/report/report.html.j2", "analysis/report/report.css",
     ):  # fmt: skip
         assert "joulerig/" + name in names
-    assert not [name for name in names if name.endswith((".go", "_test.py", ".pyc", ".d.ts", ".md"))]
+    assert not [name for name in names if name.endswith((".go", "_test.py", ".pyc", ".ts", ".md"))]
 
 
 @pytest.mark.parametrize("folder", ["playbooks", "ansible", "workloads"])

@@ -34,8 +34,8 @@ def test_a_word_within_a_word_is_another_word(text):
         ("a.py", "    def of(cls, x):"),
         ("a.py", "async def of():"),
         ("a.go", "func (p *Print) of(n int) {"),
-        ("a.js", "export function of(a) {"),
-        ("a.js", "const of = (a) => {"),
+        ("a.ts", "export function of(a) {"),
+        ("a.ts", "const of = (a) => {"),
         ("a.py", "    of = lambda x: x"),
         ("a.go", "    of := func(n int) {"),
         ("a.py", "def _of(x):"),
@@ -128,6 +128,18 @@ def test_go_tests_are_counted_without_their_sub_tests():
 
 def test_c_test_programs_are_counted_by_their_last_lines():
     assert suites.count_c("counters: 4 KiB idle\ncounters: ok\nJSON writer: ok\n") == suites.Counts(2)
+
+
+@pytest.mark.parametrize(
+    ("line", "counts"),
+    [
+        ("      Tests  144 passed (144)", suites.Counts(144)),
+        ("      Tests  2 failed | 141 passed | 1 skipped (144)", suites.Counts(141, 2, 1)),
+        ("no such line", suites.Counts()),
+    ],
+)
+def test_tests_of_the_page_are_counted_by_vitests_closing_line(line, counts):
+    assert suites.count_vitest(f" Test Files  14 passed (14)\n{line}\n   Duration  1s\n") == counts
 
 
 @pytest.fixture

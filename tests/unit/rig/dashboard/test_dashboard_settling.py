@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-from joulerig.analysis.results.schema import PreconditioningPhase
-from joulerig.rig import dashboard
 from joulerig.rig.dashboard.campaign import eta, state
 from joulerig.rig.dashboard.campaign.journal import Journal
 from joulerig.rig.dashboard.feed import Rounds
@@ -178,10 +175,3 @@ def test_a_run_that_no_longer_settles_is_forgotten():
     rounds.poll(Answers([point(1)], [4.0]), ["a"])
     rounds.poll(Answers([], []), [])
     assert rounds.by_run == {}
-
-
-def test_the_page_describes_each_step_before_the_rounds():
-    script = (Path(dashboard.__file__).parent / "static/js/settling.js").read_text()
-    steps = re.search(r"const STEPS = {(.*)};", script)
-    assert steps
-    assert re.findall(r"(\w+):", steps[1]) == list(PreconditioningPhase)[:-1]

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Watts per rail: a card per drive, with the state of the meter next to each value.
+import type uPlot from "uplot";
+import { findGaps, hatch } from "../charts/gaps";
+import * as phases from "../charts/phases";
+import { Strip } from "../charts/strip";
+import { emptiness, id, make, setText } from "../dom/elements";
+import { railColour } from "../dom/theme";
+import type { DriveName, Meter, PowerStatus, RailName, Trust } from "../link/messages";
+import type { Row, Window } from "../link/window";
+import { fixed } from "../text/format";
+import { note } from "./trust";
+
+interface Rail extends RailName {
+  channel: number;
+}
+
+interface Drive extends DriveName {
+  key: string;
+  rails: Rail[];
+}
+
+interface RailRow {
+  element: HTMLElement;
+  value: HTMLElement;
+  note: HTMLElement;
+}
+
+interface Card extends Drive {
+  element: HTMLElement;
+  total: HTMLElement;
+  rows: RailRow[];
+  strip: Strip | null;
+  traces: { times: number[]; means: Row[] };
+}
+
+const GAP_SECONDS = 1; // meters flush twice a second and more: a longer stretch without a value is a gap
+let cards = new Map<string, Card>(); // by "host/drive"
+let trust: Trust[] = []; // of each rail, from the newest live message
+let meters = new Map<string, Meter>();
+
+export function setLayout(rails: RailName[], span: number): void {
+  const drives = byDrive(rails).sort(phases.inOrder);
+  const manyHosts = new Set(rails.map((rail) => rail.host)).size > 1;
+  cards = new Map(drives.map((drive) => [drive.key, card(drive, manyHosts)]));
+  id("power").replaceChildren(...[...cards.values()].map((shown) => shown.element));
+  emptiness(id("power"), drives.length ? null : "No power reading in the last 60 s.");
+  for (const shown of cards.values()) shown.strip = strip(shown, span); // uPlot needs its element's width
+}
+
+export function byDrive(rails: RailName[]): Drive[] {
+  const drives = new Map<string, Drive>();
+  rails.forEach((rail, channel) => {
+    const key = rail.host + "/" + rail.drive;
+    const drive = drives.get(key) ?? { key, host: rail.host, drive: rail.drive, rails: [] };
+    drive.rails.push({ ...rail, channel });
+    drives.set(key, drive);
+  });
+  for (const drive of drives.values())
+    drive.rails.sort((a, b) => a.rail.localeCompare(b.rail, undefined, { numeric: true }));
+  return [...drives.values()];
+}
+
+function card(drive: Drive, manyHosts: boolean): Card {
+  const total = make("output", { class: "total" }, "–");
+  const rows = drive.rails.map((rail, index) => {
+    const value = make("output", { class: "watts" }, "–");
+    const words = make("span", { class: "trust" });
+    const swatch = make("i", { class: "swatch rail-" + (index % 4) });
+    const name = make("span", { class: "rail" }, rail.rail);
+    return { value, note: words, element: make("li", {}, swatch, name, value, words) };
+  });
+  const element = make(
+    "article",
+    { class: "card", "data-drive": drive.drive, "data-host": drive.host },
+    make("h3", {}, drive.drive, make("small", {}, manyHosts ? drive.host : ""), total, make("span", { class: "unit" }, "W")),
+    make("div", { class: "plot" }),
+    make("ul", {}, ...rows.map((row) => row.element)),
+  );
+  return { ...drive, element, total, rows, strip: null, traces: { times: [], means: [] } };
+}
+
+// Columns of a rail: greatest, least, mean; the band is drawn between the first two.
+export function railSeries(index: number): uPlot.Series[] {
+  const edge: uPlot.Series = { stroke: "transparent", points: { show: false } };
+  return [edge, { ...edge }, { stroke: railColour(index), width: 1.25, points: { show: false } }];
+}
+
+export const railBand = (index: number): uPlot.Band => ({
+  series: [3 * index + 1, 3 * index + 2],
+  fill: railColour(index) + "38",
+});
+
+function strip(shown: Card, span: number): Strip {
+  const shade = phases.shade(() => phases.driveBands(shown.host, shown.drive));
+  return new Strip({
+    element: shown.element.querySelector<HTMLElement>(".plot")!,
+    series: () => shown.rails.flatMap((_, index) => railSeries(index)),
+    bands: () => shown.rails.map((_, index) => railBand(index)),
+    span,
+    behind: (u) => {
+      shade(u);
+      hatch(u, findGaps(shown.traces.times, shown.traces.means, GAP_SECONDS));
+    },
+  });
+}
+
+export function setTrust(rails: Trust[], status: PowerStatus): void {
+  trust = rails;
+  meters = new Map(status.meters.map((meter) => [meter.name, meter]));
+}
+
+// Watts of a drive, the sum of its rails over the last second; null unless all of them are being
+// read.
+export function driveWatts(window: Window, host: string, drive: string): number | null {
+  const shown = cards.get(host + "/" + drive);
+  if (!shown) return null;
+  let sum = 0;
+  for (const { channel } of shown.rails) {
+    const watts = window.recent(channel, 0);
+    if (watts === null) return null;
+    sum += watts;
+  }
+  return sum;
+}
+
+export function draw(window: Window, end: number): void {
+  for (const shown of cards.values()) {
+    const rails = shown.rails.map(({ channel }) => window.channels[channel]).filter((columns) => columns !== undefined);
+    if (rails.length < shown.rails.length) return;
+    shown.traces = { times: window.times, means: rails.map((columns) => columns[0]!) };
+    shown.strip?.show([window.times, ...rails.flatMap((columns) => [columns[2]!, columns[1]!, columns[0]!])], end);
+  }
+}
+
+export function drawNumbers(window: Window): void {
+  for (const { element, host, drive, total, rows, rails } of cards.values()) {
+    setText(total, fixed(driveWatts(window, host, drive), 2));
+    rails.forEach((rail, index) => {
+      const row = rows[index]!;
+      const watts = window.recent(rail.channel, 0);
+      setText(row.value, fixed(watts, 3));
+      const { kind, text, title } = note(rail.meter, watts, trust[rail.channel] ?? {}, meters.get(rail.meter));
+      setText(row.note, text);
+      row.note.title = title;
+      row.element.className = kind;
+    });
+    element.classList.toggle("busy", phases.driveBands(host, drive).some((band) => band.end_ns === null));
+  }
+}

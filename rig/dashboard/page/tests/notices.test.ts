@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+import { beforeEach, expect, test } from "vitest";
+import { LOST, set, setLink } from "../shell/notices";
+
+const place = () => document.getElementById("notices")!;
+const texts = () => [...place().children].map((child) => child.textContent);
+
+beforeEach(() => {
+  document.body.innerHTML = '<div id="notices"></div>';
+  setLink(true);
+  set([]);
+});
+
+test("the server's sentences are shown with their kind", () => {
+  set([
+    ["warn", "Meter tap1a is slow."],
+    ["info", "Slow motion."],
+  ]);
+  expect(texts()).toEqual(["Meter tap1a is slow.", "Slow motion."]);
+  expect(place().children[0]!.className).toBe("notice warn");
+});
+
+test("a lost connection is named before all else, until it is back", () => {
+  set([["info", "Slow motion."]]);
+  setLink(false);
+  expect(texts()).toEqual([LOST[1], "Slow motion."]);
+  setLink(true);
+  expect(texts()).toEqual(["Slow motion."]);
+});
+
+test("a sentence whose number changes keeps its element: a screen reader does not read it again", () => {
+  set([["warn", "No event for 11 min."]]);
+  const before = place().firstChild;
+  set([["bad", "No event for 12 min."]]);
+  expect(place().firstChild).toBe(before);
+  expect(texts()).toEqual(["No event for 12 min."]);
+  expect(place().children[0]!.className).toBe("notice bad");
+});

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Numbers and times as text: three significant digits, units left to the labels.
+
+export type Maybe = number | null | undefined;
+
+const unknown = (value: Maybe): value is null | undefined => value === null || value === undefined || Number.isNaN(value);
+
+export function number(value: Maybe, digits = 3): string {
+  if (unknown(value)) return "–";
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  if (size >= 1e9) return (value / 1e9).toPrecision(digits) + " G";
+  if (size >= 1e6) return (value / 1e6).toPrecision(digits) + " M";
+  if (size >= 1e4) return (value / 1e3).toPrecision(digits) + " k";
+  if (size >= 1000) return String(Math.round(value));
+  if (size < 0.001) return value.toExponential(1);
+  return value.toPrecision(digits);
+}
+
+// A label of an axis: unchanged, but without the digits that a step does not need.
+export function tick(value: number): string {
+  const size = Math.abs(value);
+  if (size >= 1e6) return Number((value / 1e6).toFixed(2)) + "M";
+  if (size >= 1e4) return Number((value / 1e3).toFixed(1)) + "k";
+  return String(Number(value.toFixed(3)));
+}
+
+export function fixed(value: Maybe, decimals: number): string {
+  return unknown(value) ? "–" : value.toFixed(decimals);
+}
+
+export function duration(seconds: Maybe): string {
+  if (unknown(seconds)) return "–";
+  const s = Math.max(0, Math.round(seconds));
+  const h = Math.floor(s / 3600);
+  const m = Math.floor((s % 3600) / 60);
+  const two = (n: number) => String(n).padStart(2, "0");
+  if (h >= 48) return `${Math.floor(h / 24)} d ${h % 24} h`;
+  return h ? `${h}:${two(m)}:${two(s % 60)}` : `${m}:${two(s % 60)}`;
+}
+
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+export function percent(value: Maybe): string {
+  if (unknown(value)) return "–";
+  if (value === 0) return "0 %";
+  if (value > 0 && value < 0.01) return "< 0.01 %";
+  return value.toFixed(2) + " %";
+}
+
+export function shortSeconds(seconds: Maybe): string {
+  if (unknown(seconds)) return "–";
+  const size = Math.abs(seconds);
+  if (size === 0) return "0 s";
+  if (size < 1e-3) return (seconds * 1e6).toFixed(0) + " µs";
+  if (size < 1) return (seconds * 1e3).toFixed(1) + " ms";
+  return seconds.toFixed(size < 10 ? 2 : 1) + " s";
+}
