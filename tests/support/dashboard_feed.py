@@ -129,4 +129,20 @@ class Feed:
                 f"write_bytes={n * 4096}i,write_seconds=0,flushes={n}i,flush_seconds=0,"
                 f"discards=0i,discard_bytes=0i,in_flight=1i,busy_seconds=0 {at}"
             )
+        if self._next_ns % (10 * SECOND) == 0:
+            self._report(lines, at)
         self._next_ns += IO_NS
+
+    def _report(self, lines: list[str], at: int) -> None:
+        """What agents report of their host and its drives."""
+        busy, own = at / 4e9 % 1e6, at / 1e11 % 1e6
+        lines.append(
+            f"hostload,host={HOST} cpu_busy_seconds={busy},agent_cpu_seconds={own},"
+            f"memory_used_bytes=310000000i,spooled_bytes=0i,dropped_lines=0i,skipped_ticks=0i {at}"
+        )
+        for number, drive in enumerate(DRIVES):
+            lines.append(
+                f"drive_health,host={HOST},drive={drive} temperature_celsius={35 + number}i,"
+                f"percentage_used={number}i,data_units_written_bytes={(number + 1) * 41_000_000_000}i,"
+                f"media_errors=0i,unsafe_shutdowns=1i,power_on_hours=812i {at}"
+            )

@@ -2,7 +2,7 @@
 """A dashboard with a made-up lab and campaign behind it: to look at, to photograph, to measure.
 
 python tests/support/dashboard_show.py                       until Ctrl-C
-python tests/support/dashboard_show.py --screenshots FOLDER  pictures at two sizes, light, dark
+python tests/support/dashboard_show.py --screenshots FOLDER  pictures of all pages, light and dark
 python tests/support/dashboard_show.py --cpu SECONDS         processor time with one page open
     --influx-cache 2m                        ... with another cache-snapshot-memory-size
 """
@@ -10,14 +10,16 @@ python tests/support/dashboard_show.py --cpu SECONDS         processor time with
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import tempfile
 import threading
 import time
+from itertools import product
 from pathlib import Path
 
-from tests.support.dashboard_feed import RAILS, Feed
+from tests.support.dashboard_feed import DRIVES, HOST, RAILS, Feed
 from tests.support.dashboard_journal import WritableJournal
 from tests.support.dashboard_page import launch, wait_for
 from tests.support.dashboard_powerd import Powerd, meter
@@ -26,8 +28,40 @@ from tests.support.influxd import Influxd
 
 SECOND = 1_000_000_000
 PHASES = {"prepare": 2.0, "setup": 5.0, "idle": 6.0, "workload": 12.0, "tail": 4.0}
-SIZES = ((390, 844, "light"), (1280, 800, "light"), (1920, 1080, "light"), (1920, 1080, "dark"))
+SIZES = (
+    (1280, 800, "light"),
+    (390, 844, "dark"),
+    (1920, 1080, "dark"),
+    (390, 844, "light"),
+    (1920, 1080, "light"),
+)
+PAGES = {"live": "", "campaign": "campaign", "rig": "rig", "history": "history"}
 PATIENCE_SECONDS = 300  # a picture is no test of how fast a busy machine is
+LAB = {
+    "lab": {
+        "controller": {
+            "meters": {rail[2]: {"driver": "scpi-pps", "sample_rate_hz": 1000.0} for rail in RAILS}
+        },
+        "hosts": {
+            HOST: {
+                "virtual": {"cpus": 2},
+                "drives": {
+                    drive: {
+                        "interface": "hdd" if drive.startswith("hdd") else drive.split("-")[0],
+                        "serial": f"JR{number:06}",
+                        "size_bytes": 4_000_000_000 if drive.startswith("hdd") else 960_000_000,
+                        "plp": drive.endswith("plp"),
+                        "rated_terabytes_written": None if drive.startswith("hdd") else 0.5,
+                        "rails": {rail[1]: {} for rail in RAILS if rail[0] == drive},
+                    }
+                    for number, drive in enumerate(DRIVES, 1)
+                },
+            }
+        },
+    },
+    "addresses": {HOST: "10.77.0.11"},
+    "calibration": {"tap1a": {"state": "valid", "date": "2026-02-01", "expires": "2027-02-01"}},
+}
 SPEED = {"ext4": 0.62, "xfs": 0.71, "f2fs": 1.0, "none": 1.0, "mq-deadline": 0.97, "bfq": 0.85}
 
 
@@ -127,16 +161,16 @@ def photograph(dashboard: Dashboard, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         browser = launch(playwright)
-        for width, height, scheme in SIZES:
+        for (width, height, scheme), name in product(SIZES, PAGES):
             page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
             page.set_default_timeout(1000 * PATIENCE_SECONDS)
             page.on("console", lambda message: print("console:", message.text))
             page.on("pageerror", lambda error: print("error:", error))
-            page.goto(dashboard.url)
+            page.goto(dashboard.url + PAGES[name])
             wait_for(page, "window.rigStats?.frames > 12", PATIENCE_SECONDS)
-            page.screenshot(path=folder / f"dashboard-{width}x{height}-{scheme}.png")
-            page.screenshot(path=folder / f"dashboard-{width}-{scheme}-whole.png", full_page=True)
-            print(page.evaluate("rigStats"))
+            page.screenshot(path=folder / f"{name}-{width}x{height}-{scheme}.png")
+            page.screenshot(path=folder / f"{name}-{width}-{scheme}-whole.png", full_page=True)
+            print(name, page.evaluate("rigStats"), flush=True)
             page.close()
         browser.close()
 
@@ -174,6 +208,9 @@ def main() -> None:
             teller.start()
             journal_ready.wait(10)
             feed.start()
+            lab_file = folder / "lab.json"
+            lab_file.write_text(json.dumps(LAB))
+            dashboard.settings["lab_file"] = str(lab_file)
             dashboard.start()
             print(dashboard.url, flush=True)
             if options.screenshots:

@@ -17,6 +17,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from joulerig.virtuallab.clock import shared
 from joulerig.virtuallab.clock.page import LabClock
+from tests.support import ROOT
 from tests.support.dashboard_feed import RAILS, Feed
 from tests.support.dashboard_journal import QUESTION, WritableJournal
 from tests.support.dashboard_page import launch, wait_for
@@ -358,3 +359,83 @@ def test_nothing_runs_over_the_side(lab: Lab, page: Page, width: int, height: in
         box = page.locator(selector).first.bounding_box()
         assert box
         assert box["y"] < height, f"{selector} is below the first screen"
+
+
+PATIENCE = 20_000  # ms: of what is fetched, by a machine that does other things too
+
+
+def test_a_campaigns_page_has_its_plan_its_failures_and_its_trace(lab: Lab, page: Page):
+    journal = lab.journal()
+    runs = journal.plan(replicates=2)
+    began = time.time_ns() - 60 * SECOND
+    journal.begin(runs[0], began)
+    journal.end(runs[0], began + 30 * SECOND, ops=20000, joules=100.0)
+    journal.end(runs[1], began + 31 * SECOND, "failed", "fio: exit code 1")
+    page.goto(lab.dashboard.url)
+    page.get_by_role("link", name="Campaign").click()
+    expect(page.get_by_role("link", name="Campaign")).to_have_attribute("aria-current", "page")
+    cell = page.locator(".plan tbody tr").filter(has=page.get_by_role("rowheader", name="ext4"))
+    expect(cell.locator("td").last).to_contain_text("200 ops/J", timeout=PATIENCE)
+    expect(cell.locator("td").last).to_contain_text("n 1: too few for an interval")
+    expect(cell.locator("td").last.get_by_role("img")).to_have_text(["✓", "○"])
+    expect(page.locator("#failures tbody tr")).to_contain_text("fio: exit code 1")
+    expect(page.locator("#controls button[data-action=pause]")).to_be_disabled()
+    expect(page.locator("#control-answer")).to_contain_text("Read only")
+
+    trace = page.get_by_role("application")
+    expect(trace.locator("canvas")).to_be_visible(timeout=PATIENCE)
+    expect(page.locator("#long .key")).to_contain_text("line: mean, band: minimum to maximum")
+    width = page.locator("#long .key").inner_text().split(",")[0]
+    trace.focus()
+    page.keyboard.press("+")
+    expect(page.locator("#long .key")).not_to_contain_text(width, timeout=PATIENCE)
+
+
+def test_the_history_leads_to_a_campaign(lab: Lab, page: Page):
+    lab.journal("first-20261101-000000", time.time_ns() - 1000 * SECOND, name="first").plan()
+    lab.journal("second-20261102-000000", time.time_ns(), name="second").plan()
+    page.goto(lab.dashboard.url + "history")
+    rows = page.locator("#history tbody tr")
+    expect(rows).to_have_count(2, timeout=PATIENCE)
+    for box in page.locator("#history input").all():
+        box.check()
+    expect(page.locator("#compare code")).to_contain_text("rig compare", timeout=PATIENCE)
+    page.get_by_role("link", name="first", exact=True).click()
+    expect(page.locator("#campaign-name")).to_have_text("first", timeout=PATIENCE)
+    assert page.url.endswith("campaign?campaign=first-20261101-000000")
+
+
+PAGES = {"live": "", "campaign": "campaign", "rig": "rig", "history": "history"}
+CONTENT = {  # what is there once a page has been filled
+    "live": ".card canvas",
+    "campaign": ".plan td .value",
+    "rig": "#rig-meters td",
+    "history": "#history td",
+}
+AXE = ROOT / "rig/dashboard/node_modules/axe-core/axe.min.js"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1600])
+def test_axe_finds_nothing_serious_on_any_page(lab: Lab, page: Page, width: int, scheme: str):
+    journal = lab.journal()
+    runs = journal.plan(replicates=2)
+    journal.begin(runs[0], time.time_ns() - 60 * SECOND)
+    journal.end(runs[0], time.time_ns() - 30 * SECOND, ops=20000, joules=100.0)
+    journal.end(runs[1], time.time_ns() - 20 * SECOND, "partial", "meter tap1a fell silent", ops=20000)
+    journal.begin(runs[2], time.time_ns())
+    page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    page.add_init_script(path=AXE)
+    found = {}
+    for name, path in PAGES.items():
+        page.goto(lab.dashboard.url + path)
+        expect(page.locator(CONTENT[name]).first).to_be_visible(timeout=15000)
+        violations = page.evaluate("axe.run({resultTypes: ['violations']})")["violations"]
+        found[name] = [
+            (one["id"], node["target"], node.get("failureSummary"))
+            for one in violations
+            if one["impact"] in ("serious", "critical")
+            for node in one["nodes"]
+        ]
+    assert found == {name: [] for name in PAGES}

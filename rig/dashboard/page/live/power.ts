@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Watts per rail: a card per drive, with the state of the meter next to each value.
-import type uPlot from "uplot";
 import { findGaps, hatch } from "../charts/gaps";
 import * as phases from "../charts/phases";
+import { railBand, railSeries } from "../charts/rails";
 import { Strip } from "../charts/strip";
 import { emptiness, id, make, setText } from "../dom/elements";
-import { railColour } from "../dom/theme";
 import type { DriveName, Meter, PowerStatus, RailName, Trust } from "../link/messages";
 import type { Row, Window } from "../link/window";
 import { fixed } from "../text/format";
@@ -23,6 +22,7 @@ interface Drive extends DriveName {
 interface RailRow {
   element: HTMLElement;
   value: HTMLElement;
+  volts: HTMLElement;
   note: HTMLElement;
 }
 
@@ -65,10 +65,11 @@ function card(drive: Drive, manyHosts: boolean): Card {
   const total = make("output", { class: "total" }, "–");
   const rows = drive.rails.map((rail, index) => {
     const value = make("output", { class: "watts" }, "–");
+    const volts = make("span", { class: "volts" });
     const words = make("span", { class: "trust" });
     const swatch = make("i", { class: "swatch rail-" + (index % 4) });
     const name = make("span", { class: "rail" }, rail.rail);
-    return { value, note: words, element: make("li", {}, swatch, name, value, words) };
+    return { value, volts, note: words, element: make("li", {}, swatch, name, value, volts, words) };
   });
   const element = make(
     "article",
@@ -76,20 +77,10 @@ function card(drive: Drive, manyHosts: boolean): Card {
     make("h3", {}, drive.drive, make("small", {}, manyHosts ? drive.host : ""), total, make("span", { class: "unit" }, "W")),
     make("div", { class: "plot" }),
     make("ul", {}, ...rows.map((row) => row.element)),
+    make("p", { class: "health" }),
   );
   return { ...drive, element, total, rows, strip: null, traces: { times: [], means: [] } };
 }
-
-// Columns of a rail: greatest, least, mean; the band is drawn between the first two.
-export function railSeries(index: number): uPlot.Series[] {
-  const edge: uPlot.Series = { stroke: "transparent", points: { show: false } };
-  return [edge, { ...edge }, { stroke: railColour(index), width: 1.25, points: { show: false } }];
-}
-
-export const railBand = (index: number): uPlot.Band => ({
-  series: [3 * index + 1, 3 * index + 2],
-  fill: railColour(index) + "38",
-});
 
 function strip(shown: Card, span: number): Strip {
   const shade = phases.shade(() => phases.driveBands(shown.host, shown.drive));
@@ -104,6 +95,19 @@ function strip(shown: Card, span: number): Strip {
     },
   });
 }
+
+// The button that shows volts and amps next to the watts.
+export function start(): void {
+  const button = id("volts-switch");
+  button.addEventListener("click", () => {
+    const on = id("power").classList.toggle("with-volts");
+    button.setAttribute("aria-pressed", String(on));
+  });
+}
+
+// Of a rail's newest point, which is seconds old; none where the rail has no reading now.
+export const voltsAndAmps = ({ volts, amps }: Trust): string =>
+  volts == null || amps == null ? "–" : `${fixed(volts, 3)} V · ${fixed(amps, 3)} A`;
 
 export function setTrust(rails: Trust[], status: PowerStatus): void {
   trust = rails;
@@ -140,6 +144,7 @@ export function drawNumbers(window: Window): void {
       const row = rows[index]!;
       const watts = window.recent(rail.channel, 0);
       setText(row.value, fixed(watts, 3));
+      setText(row.volts, voltsAndAmps(watts === null ? {} : (trust[rail.channel] ?? {})));
       const { kind, text, title } = note(rail.meter, watts, trust[rail.channel] ?? {}, meters.get(rail.meter));
       setText(row.note, text);
       row.note.title = title;

@@ -23,7 +23,7 @@ export function create(): HTMLElement {
     "div",
     { class: "settling", hidden: true },
     make("p"),
-    make("div", { class: "rounds" }, make("table", {}, make("thead", {}, make("tr", {}, ...heads)), make("tbody"))),
+    make("div", { class: "rounds", tabindex: 0, role: "region", "aria-label": "Rounds" }, make("table", {}, make("thead", {}, make("tr", {}, ...heads)), make("tbody"))),
   );
 }
 

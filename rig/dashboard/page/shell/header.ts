@@ -5,9 +5,15 @@ import { FINISHED } from "../generated/names";
 import { now } from "../link/clock";
 import type { CampaignMessage, FoundCampaign } from "../link/messages";
 import { duration } from "../text/format";
+import { chosenAddress, type PageName } from "./nav";
 
 const SYMBOLS: Record<string, string> = { running: "▶", finished: "✓", planned: "○", "between runs": "…", finishing: "…" };
 let campaign: FoundCampaign | null = null;
+let page: PageName = "live";
+
+export function setPage(name: PageName): void {
+  page = name;
+}
 
 export function set(message: CampaignMessage): void {
   campaign = message.found ? message : null;
@@ -35,9 +41,7 @@ function chooser({ newest, campaigns, chosen }: CampaignMessage): void {
       ...campaigns.map((name) => make("option", { value: name }, name)),
     );
   select.value = chosen ?? "";
-  select.onchange = () => {
-    location.search = select.value ? "?campaign=" + encodeURIComponent(select.value) : "";
-  };
+  select.onchange = () => location.assign(chosenAddress(page, select.value || null));
 }
 
 function progress(): void {

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What is missing or wrong, at the top of the page: the server's sentences, and the page's own one.
+// What is missing or wrong, at the top of the page: the server's sentences, and the page's own.
 import { id, keyed, make, setText } from "../dom/elements";
 import type { Notice } from "../link/messages";
 
 export const LOST: Notice = ["bad", "The dashboard's server does not answer; the figures here are old. Reconnecting."];
 let sent: Notice[] = [];
+let own: Notice[] = []; // what this page could not fetch
 let connected = true;
 
 export function set(notices: Notice[]): void {
   sent = notices;
+  draw();
+}
+
+export function setOwn(notices: Notice[]): void {
+  own = notices;
   draw();
 }
 
@@ -20,7 +26,7 @@ export function setLink(up: boolean): void {
 function draw(): void {
   keyed(
     id("notices"),
-    connected ? sent : [LOST, ...sent],
+    [...(connected ? [] : [LOST]), ...own, ...sent],
     ([, text]) => text.replace(/[\d:]+/g, "#"), // a sentence whose numbers change is the same one
     () => make("p"),
     (element, [kind, text]) => {

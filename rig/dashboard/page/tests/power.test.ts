@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import { expect, test } from "vitest";
-import { byDrive } from "../live/power";
+import { byDrive, voltsAndAmps } from "../live/power";
 import { sum } from "../live/io";
 import { fromZero } from "../charts/strip";
 
@@ -24,4 +24,10 @@ test("a chart's axis begins at zero and leaves room", () => {
   expect(fromZero(null, null)).toEqual([0, 1]);
   expect(fromZero(-1, 1)).toEqual([-1.24, 1.24]);
   expect(fromZero(0, 0)).toEqual([0, 0.12]);
+});
+
+test("volts and amps are of a rail that has both", () => {
+  expect(voltsAndAmps({ volts: 12.0123, amps: 0.4321 })).toBe("12.012 V · 0.432 A");
+  expect(voltsAndAmps({ volts: 12, amps: null })).toBe("–");
+  expect(voltsAndAmps({})).toBe("–");
 });

@@ -58,3 +58,43 @@ export function shortSeconds(seconds: Maybe): string {
   if (size < 1) return (seconds * 1e3).toFixed(1) + " ms";
   return seconds.toFixed(size < 10 ? 2 : 1) + " s";
 }
+
+const PREFIXES = ["", "k", "M", "G", "T", "P"];
+
+// Decimal prefixes, as drives are sold and rated.
+export function bytes(value: Maybe): string {
+  if (unknown(value)) return "–";
+  let size = value;
+  let prefix = 0;
+  while (Math.abs(size) >= 1000 && prefix < PREFIXES.length - 1) {
+    size /= 1000;
+    prefix++;
+  }
+  const text = prefix === 0 || size >= 100 ? size.toFixed(0) : size.toPrecision(3);
+  return `${text} ${PREFIXES[prefix]}B`;
+}
+
+// How long ago, roughly.
+export function age(seconds: Maybe): string {
+  if (unknown(seconds)) return "age unknown";
+  if (seconds < 90) return `${Math.round(seconds)} s ago`;
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min ago`;
+  if (seconds < 48 * 3600) return `${Math.round(seconds / 3600)} h ago`;
+  return `${Math.round(seconds / 86400)} days ago`;
+}
+
+export function energy(kwh: Maybe): string {
+  if (unknown(kwh)) return "–";
+  return kwh < 0.001 ? number(kwh * 1e6) + " mWh" : kwh < 1 ? number(kwh * 1e3) + " Wh" : number(kwh) + " kWh";
+}
+
+// UTC, as the rig's files and reports have it.
+export function date(ns: Maybe): string {
+  return unknown(ns) ? "–" : new Date(ns / 1e6).toISOString().slice(0, 16).replace("T", " ");
+}
+
+export function time(ns: Maybe): string {
+  return unknown(ns) ? "–" : new Date(ns / 1e6).toISOString().slice(11, 19);
+}
+
+export const share = (fraction: Maybe): string => (unknown(fraction) ? "–" : `${(100 * fraction).toFixed(fraction < 0.1 ? 1 : 0)} %`);
