@@ -405,6 +405,21 @@ def test_the_history_leads_to_a_campaign(lab: Lab, page: Page):
     assert page.url.endswith("campaign?campaign=first-20261101-000000")
 
 
+def test_volts_and_amps_at_full_rate_are_there_on_demand(lab: Lab, page: Page):
+    rail = {"meter": "tap1a", "rail": "12v", "sample_rate_hz": 1000.0, "start_ns": 0}
+    lab.powerd.samples = {"rails": [{**rail, "complete": True, "volts": [12.0] * 2000, "amps": [0.5] * 2000}]}
+    page.goto(lab.dashboard.url)
+    page.get_by_role("button", name="volts and amps of nvme-plp at full rate").click(timeout=PATIENCE)
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("12v: 2000 samples at 1000 Hz by tap1a", timeout=PATIENCE)
+    expect(dialog.locator("canvas")).to_have_count(2)
+    lab.powerd.samples = "meter tap1a is polled: its readings are the points"
+    dialog.get_by_role("button", name="Again").click()
+    expect(dialog).to_contain_text("✕ the power daemon: meter tap1a is polled", timeout=PATIENCE)
+    dialog.get_by_role("button", name="Close").click()
+    expect(dialog).to_be_hidden()
+
+
 PAGES = {"live": "", "campaign": "campaign", "rig": "rig", "history": "history"}
 CONTENT = {  # what is there once a page has been filled
     "live": ".card canvas",

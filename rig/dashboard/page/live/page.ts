@@ -13,6 +13,7 @@ import * as io from "./io";
 import * as meters from "./meters";
 import * as power from "./power";
 import * as queue from "./queue";
+import * as samples from "./samples";
 
 const NUMBERS_MS = 500; // figures that change faster cannot be read
 let layout: Layout | null = null;
@@ -26,6 +27,7 @@ export function start(): void {
   );
   ai.start();
   power.start();
+  samples.start();
   health.start();
   long = longView();
 }

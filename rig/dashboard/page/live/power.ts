@@ -8,6 +8,7 @@ import { emptiness, id, make, setText } from "../dom/elements";
 import type { DriveName, Meter, PowerStatus, RailName, Trust } from "../link/messages";
 import type { Row, Window } from "../link/window";
 import { fixed } from "../text/format";
+import * as samples from "./samples";
 import { note } from "./trust";
 
 interface Rail extends RailName {
@@ -74,7 +75,7 @@ function card(drive: Drive, manyHosts: boolean): Card {
   const element = make(
     "article",
     { class: "card", "data-drive": drive.drive, "data-host": drive.host },
-    make("h3", {}, drive.drive, make("small", {}, manyHosts ? drive.host : ""), total, make("span", { class: "unit" }, "W")),
+    make("h3", {}, drive.drive, make("small", {}, manyHosts ? drive.host : ""), total, make("span", { class: "unit" }, "W"), samples.button(drive.host, drive.drive)),
     make("div", { class: "plot" }),
     make("ul", {}, ...rows.map((row) => row.element)),
     make("p", { class: "health" }),
