@@ -414,6 +414,7 @@ def test_volts_and_amps_at_full_rate_are_there_on_demand(lab: Lab, page: Page):
     expect(dialog).to_contain_text("12v: 2000 samples at 1000 Hz by tap1a", timeout=PATIENCE)
     expect(dialog.locator("canvas")).to_have_count(2)
     lab.powerd.samples = "meter tap1a is polled: its readings are the points"
+    page.wait_for_timeout(500)  # the server keeps a reply for 0.2 s
     dialog.get_by_role("button", name="Again").click()
     expect(dialog).to_contain_text("✕ the power daemon: meter tap1a is polled", timeout=PATIENCE)
     dialog.get_by_role("button", name="Close").click()

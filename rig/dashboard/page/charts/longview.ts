@@ -5,9 +5,9 @@ import uPlot from "uplot";
 import { changed, id, make, setText } from "../dom/elements";
 import { onSchemeChange } from "../dom/theme";
 import { addressOf, fetchJson } from "../link/api";
-import { now } from "../link/clock";
+import { isKnown, now } from "../link/clock";
 import type { DriveName } from "../link/messages";
-import { number, tick } from "../text/format";
+import { number, tick, timeLabel } from "../text/format";
 import { hatch, type Stretch } from "./gaps";
 import { shade } from "./phases";
 import { afterKey, clamp, move, widthText, zoom, type Range } from "./range";
@@ -145,7 +145,7 @@ export class LongView {
 
   private async fetch(): Promise<void> {
     const chosen = this.drives.find(({ host, drive }) => `${host}/${drive}` === this.drive.value);
-    if (!chosen || now() <= 0 || document.hidden) return this.ask(FOLLOW_MS);
+    if (!chosen || !isKnown() || document.hidden) return this.ask(isKnown() ? FOLLOW_MS : WAIT_MS);
     this.range ??= { from: now() - this.seconds, to: now() };
     if (this.follows) this.range = clamp({ from: now() - (this.range.to - this.range.from), to: now() }, now());
     const shown = this.shown.value as Shown;
@@ -201,7 +201,7 @@ export class LongView {
         cursor: { drag: { x: false, y: false, setScale: false } },
         tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
         scales: { x: { time: true, auto: false, range: [range.from, range.to] }, y: { range: (_, low, high) => fromZero(low, high) } },
-        axes: [{ ...axis(), size: 34, space: 64 }, { ...axis(), size: 46, values: (_, splits) => splits.map((value) => tick(value)) }],
+        axes: [{ ...axis(), size: 20, space: 70, values: (_, splits, __, ___, step) => splits.map((value) => timeLabel(value, step)) }, { ...axis(), size: 46, values: (_, splits) => splits.map((value) => tick(value)) }],
         series: [{}, ...lines.flatMap((_, index) => railSeries(index))],
         bands: lines.map((_, index) => railBand(index)),
         hooks: { drawClear: [bands, (u) => hatch(u, this.stretches)] },

@@ -15,3 +15,6 @@ export function setSlowness(seconds: number): void {
 }
 
 export const now = (): number => heard + (performance.now() - at) / 1000 / slowness;
+
+// Whether the server's time has been heard yet.
+export const isKnown = (): boolean => heard > 0;

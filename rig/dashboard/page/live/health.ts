@@ -2,18 +2,26 @@
 // A drive's temperature, power state and wear, as its host last reported them, with their age.
 import { setText } from "../dom/elements";
 import { addressOf, poll } from "../link/api";
-import type { Health, Rig } from "../link/replies";
+import type { Health, Rig, RigDrive } from "../link/replies";
 import { age } from "../text/format";
 
 const EVERY_SECONDS = 10; // hosts read it once a minute
 const OLD_SECONDS = 180;
+
+let newest: RigDrive[] = [];
+
+// Also when cards were rebuilt: the next reply is seconds away.
+export function draw(): void {
+  for (const { host, name, health } of newest) show(host, name, health);
+}
 
 export function start(): void {
   poll<Rig>({
     address: () => addressOf("/api/rig"),
     everySeconds: EVERY_SECONDS,
     onReply: ({ drives }) => {
-      for (const { host, name, health } of drives) show(host, name, health);
+      newest = drives;
+      draw();
     },
     onProblem: (why) => {
       for (const line of document.querySelectorAll<HTMLElement>(".card .health")) {

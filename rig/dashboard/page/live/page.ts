@@ -46,6 +46,7 @@ function arrange({ rails, drives, span_seconds }: Layout): void {
   long.setDrives([...rails, ...drives]);
   power.setLayout(rails, span_seconds);
   io.setLayout(drives, rails, span_seconds);
+  health.draw();
 }
 
 export function onCampaign(message: CampaignMessage, reordered: boolean): void {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import { describe, expect, test } from "vitest";
-import { counted, duration, fixed, number, percent, shortSeconds, tick } from "../text/format";
+import { counted, duration, fixed, number, percent, shortSeconds, tick, timeLabel } from "../text/format";
 
 describe("a number has three significant digits", () => {
   test.each([
@@ -68,4 +68,12 @@ test("one run, two runs", () => {
 test("decimals are fixed, and NaN is none", () => {
   expect(fixed(1.23456, 3)).toBe("1.235");
   expect(fixed(Number.NaN, 3)).toBe("–");
+});
+
+test.each([
+  [1, "20:15:30"],
+  [300, "20:15"],
+  [86400, "11-20"],
+])("a time on an axis of steps of %d s is %s", (step, text) => {
+  expect(timeLabel(Date.UTC(2026, 10, 20, 20, 15, 30) / 1000, step)).toBe(text);
 });

@@ -98,3 +98,10 @@ export function time(ns: Maybe): string {
 }
 
 export const share = (fraction: Maybe): string => (unknown(fraction) ? "–" : `${(100 * fraction).toFixed(fraction < 0.1 ? 1 : 0)} %`);
+
+// A label of a time axis (UTC) whose ticks are `step` seconds apart.
+export function timeLabel(seconds: number, step: number): string {
+  const text = new Date(seconds * 1000).toISOString();
+  if (step >= 86400) return text.slice(5, 10);
+  return step >= 60 ? text.slice(11, 16) : text.slice(11, 19);
+}
