@@ -27,7 +27,7 @@ SHOWN = [
 SOURCES = [
     path
     for folder in ("analysis", "ansible", "joulerig", "rig", "virtuallab")
-    for path in sorted((ROOT / folder).rglob("*.[pj][ys]"))
+    for path in sorted((ROOT / folder).rglob("*.[pt][ys]"))
     if not {"node_modules", "uplot"} & set(path.parts)
 ]
 NAMED = [named for source in SOURCES for named in find_named(source, source.read_text())]

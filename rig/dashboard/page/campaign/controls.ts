@@ -11,7 +11,7 @@ export type Action = "pause" | "resume" | "stop" | "retry";
 const KEY = "joulerig-control-token";
 const LABELS: Record<Action, string> = { pause: "Pause after this run", resume: "Resume", stop: "Stop after this run", retry: "Retry a run" };
 const SURE: Partial<Record<Action, string>> = {
-  stop: "Stop this campaign? What runs now is finished; 'rig resume' continues it.",
+  stop: "Stop this campaign? What runs now is finished first; Resume continues it.",
 };
 const RETRIED: readonly string[] = ["partial", "failed", "lost", "refused", "not-run"];
 let campaign: FoundCampaign | null = null;

@@ -50,7 +50,7 @@ export function onCampaign(message: CampaignMessage): void {
   long.setDrives(shown ? drivesOf(shown) : []);
   if (!changed) return;
   ask();
-  if (shown) long.show(span(shown, now()));
+  if (message.found) long.showWhenTimeIsKnown(() => span(message, now()));
 }
 
 // From the campaign's beginning to its end, or now.

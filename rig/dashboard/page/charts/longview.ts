@@ -30,6 +30,7 @@ const SHOWN: Record<Shown, string> = { watts: "W by rail", iops: "operations/s",
 
 export class LongView {
   private range: Range | null = null;
+  private wanted: (() => Range) | null = null; // shown once the server's time is known
   private follows = true; // its end is now
   private drives: DriveName[] = [];
   private plot: uPlot | null = null;
@@ -102,6 +103,11 @@ export class LongView {
     this.ask(WAIT_MS);
   }
 
+  showWhenTimeIsKnown(wanted: () => Range): void {
+    this.wanted = wanted;
+    this.ask(0);
+  }
+
   private press(key: string): void {
     if (!this.range) return this.last(this.seconds);
     const next = afterKey(this.range, key, now());
@@ -146,6 +152,11 @@ export class LongView {
   private async fetch(): Promise<void> {
     const chosen = this.drives.find(({ host, drive }) => `${host}/${drive}` === this.drive.value);
     if (!chosen || !isKnown() || document.hidden) return this.ask(isKnown() ? FOLLOW_MS : WAIT_MS);
+    if (this.wanted) {
+      this.range = clamp(this.wanted(), now());
+      this.follows = now() - this.range.to < 1;
+      this.wanted = null;
+    }
     this.range ??= { from: now() - this.seconds, to: now() };
     if (this.follows) this.range = clamp({ from: now() - (this.range.to - this.range.from), to: now() }, now());
     const shown = this.shown.value as Shown;
