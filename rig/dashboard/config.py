@@ -9,6 +9,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from joulerig.plural import counted
 from joulerig.rig.common.errors import AddressAndPort, Strict, UserError, validate
 from joulerig.rig.lab.model import Webhook
 
@@ -79,8 +80,8 @@ def control_token(config: Config, path: Path) -> str | None:
     token = _secret(path, "control_token_file", config.control_token_file)
     if len(token) < LEAST_TOKEN:
         raise UserError(
-            f"{path}: control_token_file: {config.control_token_file}: has {len(token)} characters;"
-            f" allowed: a token of {LEAST_TOKEN} or more"
+            f"{path}: control_token_file: {config.control_token_file}:"
+            f" has {counted(len(token), 'character')}; allowed: a token of {LEAST_TOKEN} or more"
         )
     return token
 

@@ -54,9 +54,9 @@ def read(
     playbooks = recorded.by_playbooks(state_dir / "log" if state_dir else None)
     reserved = playbooks["reservations"]
     held = recorded.leases(results, executed)
-    status = powerd.status(powerd_socket, shown=dict)
-    if not status["ok"]:
-        problems.append(status["message"])
+    said = powerd.status(powerd_socket, shown=dict)
+    if not said["ok"]:
+        problems.append(said["message"])
     return {
         "virtual": virtual,
         "slowness": slowness,
@@ -84,7 +84,7 @@ def read(
             for host, spec in lab["hosts"].items()
             for name, drive in spec["drives"].items()
         ],
-        "meters": _meters(lab, described.get("calibration") or {}, status),
+        "meters": _meters(lab, described.get("calibration") or {}, said),
         **processes(),
     }  # fmt: skip
 

@@ -47,7 +47,7 @@ SETTLED_NS = 3600 * 10**9  # once spools have drained
 MOST_VIEWS = 40  # that are kept: each may have half a megabyte
 
 
-class Refused(Exception):
+class RefusedError(JoulerigError):
     """A request that is not served: the status, and why in one line."""
 
     def __init__(self, status: int, why: str) -> None:
@@ -109,10 +109,10 @@ class Api:
         return {**found, "control": self._control is not None}
 
     def campaign(self, name: str) -> dict[str, Any]:
-        """Return what /api/campaign replies. Raises Refused, JoulerigError, sqlite3.Error."""
+        """Return what /api/campaign replies. Raises RefusedError, JoulerigError, sqlite3.Error."""
         listed = self.campaigns()["campaigns"]
         if not any(one["id"] == name for one in listed):
-            raise Refused(404, f"campaign {name!r}: there is none of this id")
+            raise RefusedError(404, f"campaign {name!r}: there is none of this id")
         latest = max(listed, key=lambda one: one["last_event_ns"] or 0)["id"]
         folder, state_dir = self._sources.results / name, self._sources.state_dir
 
@@ -145,11 +145,11 @@ class Api:
         return found
 
     def power(self, request: Request) -> str:
-        """Return what /api/power replies. Raises Refused, InfluxError."""
+        """Return what /api/power replies. Raises RefusedError, InfluxError."""
         return self._view("power", request, lambda view: views.power(self._sources.influx, view))
 
     def io(self, request: Request) -> str:
-        """Return what /api/io replies. Raises Refused, InfluxError."""
+        """Return what /api/io replies. Raises RefusedError, InfluxError."""
 
         def read(view: views.View) -> dict[str, Any]:
             return views.io(self._sources.influx, view, self._offset_ns(view.host))
@@ -157,12 +157,12 @@ class Api:
         return self._view("io", request, read)
 
     def samples(self, request: Request) -> str:
-        """Return what /api/samples replies. Raises Refused, PowerdError."""
+        """Return what /api/samples replies. Raises RefusedError, PowerdError."""
         host, drive = wanted(request, "host"), wanted(request, "drive")
         text = request.query_params.get("seconds", str(MOST_SECONDS))
         if not re.fullmatch(r"\d{1,3}(\.\d{1,6})?", text, re.ASCII) or not 0 < float(text) <= MOST_SECONDS:
             why = f"parameter 'seconds': {text[:40]!r}; allowed: over 0, up to {MOST_SECONDS}"
-            raise Refused(400, why)
+            raise RefusedError(400, why)
         sources, key = self._sources, ("samples", host, drive, float(text))
 
         def read() -> str:
@@ -262,7 +262,7 @@ class Api:
             try:
                 found = reply(request)
                 return 200, found if isinstance(found, str) else dumps(found)
-            except Refused as refusal:
+            except RefusedError as refusal:
                 return refusal.status, str(refusal)
             except (JoulerigError, sqlite3.Error) as error:
                 return 503, " ".join(str(error).split())
@@ -285,33 +285,33 @@ def dumps(content: dict[str, Any]) -> str:
 
 
 def wanted_view(request: Request) -> views.View:
-    """Return the view that a request is for. Raises Refused."""
+    """Return the view that a request is for. Raises RefusedError."""
     host, drive = wanted(request, "host"), wanted(request, "drive")
     from_ns, to_ns = number(request, "from_ns"), number(request, "to_ns")
     points = number(request, "points", views.USUAL_POINTS)
     if not 1 <= points <= views.MOST_POINTS:
-        raise Refused(400, f"parameter 'points': {points}; allowed: 1 to {views.MOST_POINTS}")
+        raise RefusedError(400, f"parameter 'points': {points}; allowed: 1 to {views.MOST_POINTS}")
     if not 0 <= from_ns < to_ns:
-        raise Refused(400, f"parameter 'to_ns': {to_ns}; allowed: later than from_ns, {from_ns}")
+        raise RefusedError(400, f"parameter 'to_ns': {to_ns}; allowed: later than from_ns, {from_ns}")
     if to_ns - from_ns > views.LONGEST_NS:
         days = views.LONGEST_NS // (views.DAY * 10**9)
-        raise Refused(400, f"parameter 'to_ns': {to_ns}; allowed: at most {days} days from from_ns on")
+        raise RefusedError(400, f"parameter 'to_ns': {to_ns}; allowed: at most {days} days from from_ns on")
     return views.rounded(host, drive, from_ns, to_ns, points)
 
 
 def number(request: Request, name: str, default: int | None = None) -> int:
-    """Return a parameter that is a whole number. Raises Refused."""
+    """Return a parameter that is a whole number. Raises RefusedError."""
     text = request.query_params.get(name, "")
     if not text and default is not None:
         return default
     if not re.fullmatch(r"\d{1,19}", text, re.ASCII):
-        raise Refused(400, f"parameter {name!r}: {text[:40]!r}; allowed: a whole number")
+        raise RefusedError(400, f"parameter {name!r}: {text[:40]!r}; allowed: a whole number")
     return int(text)
 
 
 def wanted(request: Request, name: str) -> str:
-    """Return a parameter that a request must have. Raises Refused."""
+    """Return a parameter that a request must have. Raises RefusedError."""
     value = request.query_params.get(name, "")
     if not value:
-        raise Refused(400, f"parameter {name!r}: is missing")
+        raise RefusedError(400, f"parameter {name!r}: is missing")
     return value
