@@ -13,7 +13,7 @@ SOURCES := $(wildcard $(shell git ls-files -co --exclude-standard '*.c' '*.h' '*
 
 .PHONY: help setup build influxdb demo check test down clean docs tap-for-qemu
 .PHONY: test-c test-clock test-go test-python test-energy test-arrays test-hosts test-kernels test-kills test-long-load test-nvme test-slow-motion test-workloads test-powercut test-powercut-guest
-.PHONY: studies lint bench-agent bench-analysis bench-campaign bench-power bench-drives bench-lease bench-nvme bench-plan bench-racing bench-slow-motion bench-trust bench-workloads test-soak fuzz-workloads
+.PHONY: studies lint bench-agent bench-analysis bench-campaign bench-dashboard bench-power bench-drives bench-lease bench-nvme bench-plan bench-racing bench-slow-motion bench-trust bench-workloads test-soak fuzz-workloads
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -128,6 +128,9 @@ bench-analysis: ## Time and memory of the analysis at scale, compared with panda
 
 bench-campaign: build ## Fifty test hosts at once over SSH, and what a run takes outside its phases: results/bench/campaign.json
 	.venv/bin/python -m tests.bench.bench_campaign
+
+bench-dashboard: build ## From a sample to a pixel, long tasks, viewers: results/bench/dashboard.json
+	.venv/bin/python -m tests.bench.bench_dashboard
 
 bench-drives: build ## Whether an NBD client sees each drive profile's figures: results/bench/drives.json
 	.venv/bin/python -m tests.bench.bench_drives

@@ -9,6 +9,7 @@ export const stats = {
   last_seq: 0,
   reconnects: 0,
   messages: 0,
+  drawn_until: 0, // s, the lab's time until which traces of power are drawn
 };
 
 declare global {

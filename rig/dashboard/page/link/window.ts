@@ -54,6 +54,14 @@ export class Window {
       }
   }
 
+  // Until when (s) buckets are complete: where the newest with a value begins; 0 if none has one.
+  completeUntil(): number {
+    const start = this.end - this.length;
+    for (let i = this.length - 1; i >= 0; i--)
+      if (this.channels.some((columns) => columns[0]?.[i] != null)) return (start + i) * this.bucketSeconds;
+    return 0;
+  }
+
   // Mean of the newest second that has values; null if it ended more than HEARD_SECONDS ago.
   recent(channel: number, column: number): number | null {
     const row = this.channels[channel]?.[column];

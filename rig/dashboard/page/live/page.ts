@@ -5,6 +5,7 @@ import { id, make } from "../dom/elements";
 import { PHASES } from "../generated/names";
 import type { Frame } from "../link/frames";
 import type { CampaignMessage, Layout, Live } from "../link/messages";
+import { stats } from "../link/stats";
 import { Window } from "../link/window";
 import * as ai from "./ai";
 import * as health from "./health";
@@ -71,6 +72,7 @@ export function onFrame(frame: Frame): void {
 export function draw(end: number): void {
   if (!windows) return;
   power.draw(windows.power, end);
+  stats.drawn_until = windows.power.completeUntil();
   io.draw(windows.io, end);
   hosts.draw();
   if (performance.now() - numbersAt < NUMBERS_MS) return;

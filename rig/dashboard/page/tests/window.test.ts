@@ -37,6 +37,14 @@ describe("the window of the last buckets", () => {
     expect(window.channels[0]![0]!.slice(-3)).toEqual([1, 2, 3]);
   });
 
+  test("is complete until its newest bucket with a value begins", () => {
+    expect(window.completeUntil()).toBe(0);
+    window.apply(section(1000, [[[1, 2, Number.NaN]]]));
+    expect(window.completeUntil()).toBe(500.5);
+    window.apply(section(1000, [[[1, 2, Number.NaN]], [[1, 2, 3]]]));
+    expect(window.completeUntil()).toBe(501);
+  });
+
   test("ignores what is older than itself", () => {
     window.apply(section(1000, [[[7]]]));
     window.apply(section(900, [[[1]]]));
