@@ -40,7 +40,7 @@ class WritableJournal:
             virtual=int(virtual),
             provenance="{}",
         )
-        self.event("created", created_ns)
+        self.event("created", created_ns, runs=0)
 
     def close(self) -> None:
         self.database.close()
@@ -91,13 +91,16 @@ class WritableJournal:
                     ),
                     status="planned",
                 )
+        self.database.execute(
+            "UPDATE event SET detail = ? WHERE event = 'created'", (json.dumps({"runs": len(ids)}),)
+        )
         return ids
 
     def begin(self, run: str, time_ns: int) -> None:
         self.database.execute(
             "UPDATE run SET status = 'running', started_ns = ? WHERE id = ?", (time_ns, run)
         )
-        self.event("status", time_ns, run, status="running")
+        self.event("status", time_ns, run, **{"from": "planned", "to": "running", "reason": ""})
 
     def end(
         self,
@@ -140,7 +143,7 @@ class WritableJournal:
                     ai_mb_per_joule=joules and ops * 4096 / 1e6 / joules,
                     **bounds,
                 )
-            self.event("status", time_ns, run, status=status)
+            self.event("status", time_ns, run, **{"from": "running", "to": status, "reason": reason})
 
     def finish(self, time_ns: int) -> None:
         self.database.execute("UPDATE campaign SET finished_ns = ?", (time_ns,))

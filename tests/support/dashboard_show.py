@@ -5,6 +5,7 @@ python tests/support/dashboard_show.py                       until Ctrl-C
 python tests/support/dashboard_show.py --screenshots FOLDER  pictures of all pages, light and dark
 python tests/support/dashboard_show.py --cpu SECONDS         processor time with one page open
     --influx-cache 2m                        ... with another cache-snapshot-memory-size
+python tests/support/dashboard_show.py --readme URL          docs/images, of a dashboard that runs
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import time
 from itertools import product
 from pathlib import Path
 
+from tests.support import ROOT
 from tests.support.dashboard_feed import DRIVES, HOST, RAILS, Feed
 from tests.support.dashboard_journal import WritableJournal
 from tests.support.dashboard_page import launch, wait_for
@@ -155,7 +157,7 @@ def measure(dashboard: Dashboard, influxd: Influxd, seconds: float) -> None:
     print(f"without one: dashboard {100 * server:.1f} %, InfluxDB {100 * influx:.1f} % (the feed's writes)")
 
 
-def photograph(dashboard: Dashboard, folder: Path) -> None:
+def photograph(url: str, folder: Path) -> None:
     from playwright.sync_api import sync_playwright
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -166,11 +168,26 @@ def photograph(dashboard: Dashboard, folder: Path) -> None:
             page.set_default_timeout(1000 * PATIENCE_SECONDS)
             page.on("console", lambda message: print("console:", message.text))
             page.on("pageerror", lambda error: print("error:", error))
-            page.goto(dashboard.url + PAGES[name])
+            page.goto(url + PAGES[name])
             wait_for(page, "window.rigStats?.frames > 12", PATIENCE_SECONDS)
             page.screenshot(path=folder / f"{name}-{width}x{height}-{scheme}.png")
             page.screenshot(path=folder / f"{name}-{width}-{scheme}-whole.png", full_page=True)
             print(name, page.evaluate("rigStats"), flush=True)
+            page.close()
+        browser.close()
+
+
+def photograph_for_readme(url: str) -> None:
+    """Make the pictures of the documentation: of a campaign that runs, such as the demo."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = launch(playwright)
+        for name, file in {"live": "dashboard", "campaign": "campaign", "rig": "rig"}.items():
+            page = browser.new_page(viewport={"width": 1280, "height": 800})
+            page.goto(url + PAGES[name])
+            wait_for(page, "window.rigStats?.frames > 120", PATIENCE_SECONDS)  # half a minute of traces
+            page.screenshot(path=ROOT / "docs" / "images" / f"{file}.png")
             page.close()
         browser.close()
 
@@ -182,7 +199,11 @@ def main() -> None:
     parser.add_argument("--screenshots", type=Path, metavar="FOLDER")
     parser.add_argument("--cpu", type=float, metavar="SECONDS")
     parser.add_argument("--influx-cache", metavar="SIZE", help="influxd's cache-snapshot-memory-size")
+    parser.add_argument("--readme", metavar="URL", help="photograph a campaign's dashboard for the README")
     options = parser.parse_args()
+    if options.readme:
+        photograph_for_readme(options.readme)
+        return
     settings = {"DATA_CACHE_SNAPSHOT_MEMORY_SIZE": options.influx_cache} if options.influx_cache else {}
     with tempfile.TemporaryDirectory(prefix="dashboard-") as name:
         folder = Path(name)
@@ -214,7 +235,7 @@ def main() -> None:
             dashboard.start()
             print(dashboard.url, flush=True)
             if options.screenshots:
-                photograph(dashboard, options.screenshots)
+                photograph(dashboard.url, options.screenshots)
             if options.cpu:
                 measure(dashboard, influxd, options.cpu)
             if not (options.screenshots or options.cpu):
