@@ -13,6 +13,8 @@ from typing import Any
 from joulerig.analysis.results import journal
 
 SECOND = 1_000_000_000
+T0 = 1_794_600_000 * SECOND
+NAME = "demo-20261113-120000"
 QUESTION = "Which file system and I/O scheduler do the most synced 4 KiB writes per joule?"
 
 

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import copy
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import httpx
 
+from tests.support.stand_in import StandIn
+
 TOKEN = "glsa_a-token-of-a-service-account"
 Reply = tuple[int, Any]
 
 
-class FakeGrafana:
+class FakeGrafana(StandIn):
     """A context manager: serves at `url`. `wrote`: each request that was not for reading."""
 
     def __init__(self, version: str = "11.3.1") -> None:
@@ -31,23 +31,19 @@ class FakeGrafana:
         self.dashboards: dict[str, dict[str, Any]] = {}
         self.wrote: list[str] = []
         self._secrets: dict[str, dict[str, str]] = {}
-        self._http = httpx.Client(trust_env=False, timeout=10)
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        super().__init__()
 
-    def __enter__(self) -> FakeGrafana:
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
-        return self
+    def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
+        asked = urlsplit(target)
+        if headers.get("Authorization") != f"Bearer {TOKEN}":
+            status, content = 401, {"message": "Invalid API key"}
+        else:
+            if method != "GET":
+                self.wrote.append(f"{method} {asked.path}")
+            status, content = self._served(method, asked.path, asked.query, json.loads(body or b"{}"))
+        return status, json.dumps(content).encode()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._http.close()
-
-    def answer(self, method: str, path: str, query: str, body: dict[str, Any]) -> Reply:
-        """Return status and content of the reply."""
+    def _served(self, method: str, path: str, query: str, body: dict[str, Any]) -> Reply:
         match method, path.strip("/").split("/")[1:]:
             case "GET", ["health"]:
                 return 200, {"database": "ok", "version": self.version}
@@ -105,38 +101,9 @@ class FakeGrafana:
         source = self.sources[uid]
         auth = (source["user"], self._secrets[uid]["password"])
         try:
-            reply = self._http.get(f"{source['url']}/{path}", params=parse_qsl(query), auth=auth)
+            reply = self.http.get(f"{source['url']}/{path}", params=parse_qsl(query), auth=auth)
         except httpx.HTTPError:
             return 502, {"message": "Bad Gateway"}
         if reply.status_code == 401:
             return 400, {"message": "Authentication to data source failed"}
         return reply.status_code, reply.json()
-
-    def _handler(fake) -> type[BaseHTTPRequestHandler]:
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *words: object) -> None:
-                pass
-
-            def serve(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                asked = urlsplit(self.path)
-                if self.headers.get("Authorization") != f"Bearer {TOKEN}":
-                    status, content = 401, {"message": "Invalid API key"}
-                else:
-                    if self.command != "GET":
-                        fake.wrote.append(f"{self.command} {asked.path}")
-                    status, content = fake.answer(
-                        self.command, asked.path, asked.query, json.loads(body or b"{}")
-                    )
-                text = json.dumps(content).encode()
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(text)))
-                self.end_headers()
-                self.wfile.write(text)
-
-            do_GET = do_POST = do_PUT = do_DELETE = serve
-
-        return Handler

@@ -9,39 +9,22 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
 from collections.abc import Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-
-import httpx
 
 from tests.support.influxd import Influxd
+from tests.support.stand_in import StandIn
 
 PASSED = ("Accept", "Content-Encoding", "Content-Type")
 READER, WRITER = "a-token-that-reads", "a-token-that-writes"
 
 
-class Influxdb2:
+class Influxdb2(StandIn):
     """A context manager: serves `behind` at `url`; `users`: what was given as user names."""
 
     def __init__(self, behind: Influxd) -> None:
         self._behind = behind
-        self._http = httpx.Client(trust_env=False, timeout=10)
         self.users: set[str] = set()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-
-    def __enter__(self) -> Influxdb2:
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._http.close()
+        super().__init__()
 
     def token(self, authorization: str) -> str:
         """Return the token of a header: of the scheme Token, or a password."""
@@ -65,26 +48,5 @@ class Influxdb2:
         if token != wanted:
             return 403, json.dumps({"code": "forbidden", "message": "insufficient permissions"}).encode()
         passed = {name: headers[name] for name in PASSED if name in headers}
-        reply = self._http.request(method, self._behind.url + path, content=body, auth=auth, headers=passed)
+        reply = self.http.request(method, self._behind.url + path, content=body, auth=auth, headers=passed)
         return reply.status_code, reply.content
-
-    def _handler(front) -> type[BaseHTTPRequestHandler]:
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *words: object) -> None:
-                pass
-
-            def serve(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                status, text = front.answer(self.command, self.path, dict(self.headers.items()), body)
-                self.send_response(status)
-                if status != 204:
-                    self.send_header("Content-Length", str(len(text)))
-                self.end_headers()
-                if status != 204:
-                    self.wfile.write(text)
-
-            do_GET = do_POST = serve
-
-        return Handler

@@ -4,25 +4,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from joulerig.rig.campaign.drive_record import DriveRecord
 from joulerig.rig.dashboard.api import campaign
-from tests.support.dashboard_journal import WritableJournal
+from tests.support.dashboard_journal import T0, WritableJournal
 
 SECOND = 1_000_000_000
-T0 = 1_794_600_000 * SECOND
-NAME = "demo-20261113-120000"
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Iterator[WritableJournal]:
-    journal = WritableJournal(tmp_path / "results", NAME, T0)
-    yield journal
-    journal.close()
 
 
 @pytest.fixture

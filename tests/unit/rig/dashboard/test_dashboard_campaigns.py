@@ -4,26 +4,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from joulerig.rig.common import process
 from joulerig.rig.dashboard.api import campaigns
 from joulerig.rig.dashboard.api.campaigns import Campaigns
-from tests.support.dashboard_journal import QUESTION, WritableJournal
+from tests.support.dashboard_journal import NAME, QUESTION, T0, WritableJournal
 
 SECOND = 1_000_000_000
-T0 = 1_794_600_000 * SECOND
-NAME = "demo-20261113-120000"
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Iterator[WritableJournal]:
-    journal = WritableJournal(tmp_path, NAME, T0)
-    yield journal
-    journal.close()
 
 
 def only(journal: WritableJournal) -> dict:
@@ -87,15 +76,15 @@ def test_the_process_that_executes_it_is_looked_for(journal):
     assert only(journal)["executed"] is False
 
 
-def test_campaigns_of_the_same_cells_and_phases_are_comparable(journal, tmp_path):
+def test_campaigns_of_the_same_cells_and_phases_are_comparable(journal, results):
     journal.plan()
-    again = WritableJournal(tmp_path, "demo-2", T0 + SECOND, name="other", question="again?")
+    again = WritableJournal(results, "demo-2", T0 + SECOND, name="other", question="again?")
     again.plan(replicates=3)
-    longer = WritableJournal(tmp_path, "demo-3", T0 + 2 * SECOND, definition={"phases": {"idle_seconds": 9}})
+    longer = WritableJournal(results, "demo-3", T0 + 2 * SECOND, definition={"phases": {"idle_seconds": 9}})
     longer.plan()
-    wider = WritableJournal(tmp_path, "demo-4", T0 + 3 * SECOND)
+    wider = WritableJournal(results, "demo-4", T0 + 3 * SECOND)
     wider.plan(filesystems=("ext4", "xfs", "f2fs"))
-    found = {one["id"]: one["comparable"] for one in Campaigns(tmp_path).list()["campaigns"]}
+    found = {one["id"]: one["comparable"] for one in Campaigns(results).list()["campaigns"]}
     assert list(found) == ["demo-4", "demo-3", "demo-2", NAME]
     assert found[NAME] == found["demo-2"]
     assert len(set(found.values())) == 3
@@ -117,10 +106,10 @@ def test_a_journal_is_read_again_only_when_it_was_written_to(journal, monkeypatc
     assert len(read) == 2
 
 
-def test_a_journal_that_cannot_be_read_is_named_and_hides_no_other(journal, tmp_path):
-    (tmp_path / "broken").mkdir()
-    (tmp_path / "broken" / "journal.sqlite").write_text("no database, for sure")
-    found = Campaigns(tmp_path).list()
+def test_a_journal_that_cannot_be_read_is_named_and_hides_no_other(journal, results):
+    (results / "broken").mkdir()
+    (results / "broken" / "journal.sqlite").write_text("no database, for sure")
+    found = Campaigns(results).list()
     assert [one["id"] for one in found["campaigns"]] == [NAME]
     assert "broken/journal.sqlite" in found["problem"]
 

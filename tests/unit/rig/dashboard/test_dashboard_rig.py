@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,10 @@ import pytest
 
 from joulerig.analysis.results.influxdb.client import Unreachable
 from joulerig.rig.dashboard.api import recorded, reported, rig
-from tests.support.dashboard_journal import WritableJournal
+from tests.support.dashboard_journal import NAME, T0, WritableJournal
 from tests.support.dashboard_powerd import Powerd, meter
 
 SECOND = 1_000_000_000
-T0 = 1_794_600_000 * SECOND
-NAME = "demo-20261113-120000"
 LAB: dict[str, Any] = {
     "lab": {
         "controller": {"meters": {"tap1a": {"driver": "hameg-hmo", "sample_rate_hz": 1000.0}, "spare": {}}},
@@ -59,13 +56,6 @@ class Answers:
         return next(
             (frame for name, frame in self.frames.items() if f"FROM {name} " in influxql), pl.DataFrame()
         )
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Iterator[WritableJournal]:
-    journal = WritableJournal(tmp_path / "results", NAME, T0)
-    yield journal
-    journal.close()
 
 
 @pytest.fixture

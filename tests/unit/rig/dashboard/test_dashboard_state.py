@@ -14,18 +14,9 @@ from joulerig.analysis.results.schema import FINISHED
 from joulerig.analysis.statistics.ranking import ONE_RUN
 from joulerig.rig.dashboard.campaign import ai_table, state
 from joulerig.rig.dashboard.campaign.journal import Journal, Journals
-from tests.support.dashboard_journal import QUESTION, WritableJournal
+from tests.support.dashboard_journal import NAME, QUESTION, T0, WritableJournal
 
 SECOND = 1_000_000_000
-T0 = 1_794_600_000 * SECOND
-NAME = "demo-20261113-120000"
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Iterator[WritableJournal]:
-    journal = WritableJournal(tmp_path, NAME, T0)
-    yield journal
-    journal.close()
 
 
 def state_message(journal: WritableJournal, now_ns: int = T0) -> dict:
@@ -229,21 +220,21 @@ def test_a_journal_whose_writer_is_gone_can_be_read(journal: WritableJournal):
     assert state_message(journal)["total"] == 4
 
 
-def test_campaigns_are_listed_newest_first_whatever_their_names(tmp_path: Path, journal: WritableJournal):
-    later = WritableJournal(tmp_path, "a-20261114-120000", T0 + SECOND)
-    (tmp_path / "bench").mkdir()
-    assert Journals(tmp_path).list() == ["a-20261114-120000", NAME]
+def test_campaigns_are_listed_newest_first_whatever_their_names(results: Path, journal: WritableJournal):
+    later = WritableJournal(results, "a-20261114-120000", T0 + SECOND)
+    (results / "bench").mkdir()
+    assert Journals(results).list() == ["a-20261114-120000", NAME]
     later.close()
 
 
 def test_a_file_that_is_not_a_journal_is_named_and_the_others_are_listed(
-    tmp_path: Path, journal: WritableJournal
+    results: Path, journal: WritableJournal
 ):
-    (tmp_path / "broken").mkdir()
-    (tmp_path / "broken" / "journal.sqlite").write_text(
+    (results / "broken").mkdir()
+    (results / "broken" / "journal.sqlite").write_text(
         "not a database, but long enough to be taken for one" * 20
     )
-    journals = Journals(tmp_path)
+    journals = Journals(results)
     assert journals.list() == [NAME]
     assert "broken/journal.sqlite" in journals.problem
 
