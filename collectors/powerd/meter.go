@@ -113,6 +113,7 @@ type feed interface {
 type rail struct {
 	config   RailConfig
 	key      []byte
+	tens     tens
 	counters railCounters
 	axis     clockfit.Axis
 	// Of the last point: what `rig meters watch` shows.
@@ -197,6 +198,7 @@ func newMeter(config MeterConfig, pointsPerSecond float64, out sink, logf func(s
 		m.rails = append(m.rails, &rail{
 			config: rc,
 			key:    lineprotocol.AppendKey(nil, "power", "meter", config.Name, "rail", rc.Rail, "host", rc.Host, "drive", rc.Drive),
+			tens:   tens{key: lineprotocol.AppendKey(nil, "power_10s", "meter", config.Name, "rail", rc.Rail, "host", rc.Host, "drive", rc.Drive)},
 		})
 	}
 	if config.Timing == Poll {
@@ -420,6 +422,10 @@ func (m *Meter) point(r *rail, p *energy.Point, b *railCounters, at, elapsedNS i
 	m.counters(r, b)
 	m.lines.End(utc)
 	r.last = *p
+	if r.tens.isOver(utc) {
+		m.writeTens(r, b.GapSeconds)
+	}
+	r.tens.add(p, utc, elapsedNS)
 }
 
 // utc is the time of a point whose samples end at `at` (monotonic).
@@ -484,6 +490,9 @@ func (m *Meter) endStream(state State, reason string) {
 	m.commands = nil
 	m.answerSetting(fmt.Errorf("meter %s is %s: %s", m.config.Name, state, reason))
 	m.feed.end()
+	for _, r := range m.rails {
+		m.writeTens(r, r.counters.GapSeconds)
+	}
 	m.hand(0, true)
 	m.lastWrite = 0
 }

@@ -34,7 +34,12 @@ type linePoint struct {
 	fields map[string]float64
 }
 
-func (l *lines) points(t *testing.T, rail string) (out []linePoint) {
+func (l *lines) points(t *testing.T, rail string) []linePoint {
+	t.Helper()
+	return l.pointsOf(t, "power", rail)
+}
+
+func (l *lines) pointsOf(t *testing.T, measurement, rail string) (out []linePoint) {
 	t.Helper()
 	for line := range strings.Lines(l.String()) {
 		part := strings.Split(strings.TrimSpace(line), " ")
@@ -55,7 +60,7 @@ func (l *lines) points(t *testing.T, rail string) (out []linePoint) {
 				t.Fatal(err)
 			}
 		}
-		if strings.Contains(p.series, "rail="+rail) {
+		if strings.HasPrefix(p.series, measurement+",") && strings.Contains(p.series, "rail="+rail) {
 			out = append(out, p)
 		}
 	}

@@ -103,6 +103,22 @@ a power channel or an energy register has no volts and amps. Details:
 [powerd](../../collectors/powerd/README.md).
 """,
 )
+POWER_10S = Measurement(
+    "power_10s",
+    POWER.tags,
+    (
+        _float("measured_joules", "J", "energy of the ten seconds, of what was measured of them"),
+        _float("measured_seconds", "s", "how much of the ten seconds was measured"),
+        _float("watts_min", "W", "least sample"),
+        _float("watts_max", "W", "greatest sample"),
+        _float("gap_seconds", "s", "time without measurement, in the session up to then"),
+    ),
+    """\
+The same rails in steps of ten seconds, for views of hours to months. A point has the time of the
+last point of `power` in the ten seconds (counted from 1970), or of the stream's last one. Mean
+watts over a time are the sum of `measured_joules` by the sum of `measured_seconds`.
+""",
+)
 BLOCKIO = Measurement(
     "blockio",
     ("host", "drive"),
@@ -244,7 +260,18 @@ is missing where the journal has no value.
 )
 MEASUREMENTS = {
     one.name: one
-    for one in (POWER, BLOCKIO, FSJOURNAL, DRIVE_HEALTH, HOSTLOAD, WORKLOAD, PRECONDITION, PHASE, RESULT)
+    for one in (
+        POWER,
+        POWER_10S,
+        BLOCKIO,
+        FSJOURNAL,
+        DRIVE_HEALTH,
+        HOSTLOAD,
+        WORKLOAD,
+        PRECONDITION,
+        PHASE,
+        RESULT,
+    )
 }
 
 _BY_NAME: Mapping[str, FieldType] = {

@@ -27,10 +27,11 @@ MINUTE, HOUR, DAY = 60, 3600, 86_400
 WIDTHS_NS = tuple(
     int(seconds * SECOND)
     for seconds in (
-        0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, *(n * MINUTE for n in (1, 2, 5, 10, 15, 30)),
+        0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, *(n * MINUTE for n in (1, 2, 5, 10, 15, 30)),
         *(n * HOUR for n in (1, 2, 3, 6, 12)), *(n * DAY for n in (1, 2, 5, 10, 30, 100, 400)),
     )
 )  # fmt: skip
+TENS_NS = 10 * SECOND  # of a point of power_10s; wider buckets are multiples of it
 # A rate is of counters at the ends of a stretch. Agents read ten times a second, and the last
 # reading of a stretch may be so much older than its end: shorter stretches would show that.
 LEAST_RATE_NS = SECOND
@@ -67,12 +68,12 @@ def rounded(host: str, drive: str, from_ns: int, to_ns: int, points: int) -> Vie
 
 def power(influx: Queries, view: View) -> dict[str, Any]:
     """Return each rail's mean, least and greatest watts by bucket. Raises InfluxError."""
-    # The mean is that of points, which stand for equal intervals; the extremes are of samples.
-    frame = influx.query(
-        "SELECT mean(watts) AS watts, min(watts_min) AS watts_min, max(watts_max) AS watts_max,"
-        f" spread(gap_seconds) AS gap_seconds FROM power WHERE {_where(view)}"
-        f" GROUP BY time({view.width_ns}ns), meter, rail fill(none)"
-    )
+    frame = pl.DataFrame()
+    if view.width_ns >= TENS_NS:
+        frame = _power(influx, view, "sum(measured_joules) / sum(measured_seconds)", "power_10s")
+    if not frame.height:
+        # The mean is that of points, which stand for equal intervals; the extremes are of samples.
+        frame = _power(influx, view, "mean(watts)", "power")
     rails = []
     for key, part in _series(frame, ("meter", "rail")):
         at = (part["time"].to_numpy() - view.start_ns) // view.width_ns
@@ -87,6 +88,14 @@ def power(influx: Queries, view: View) -> dict[str, Any]:
             }
         )
     return {**_grid(view), "rails": rails}
+
+
+def _power(influx: Queries, view: View, watts: str, measurement: str) -> pl.DataFrame:
+    return influx.query(
+        f"SELECT {watts} AS watts, min(watts_min) AS watts_min, max(watts_max) AS watts_max,"
+        f" spread(gap_seconds) AS gap_seconds FROM {measurement} WHERE {_where(view)}"
+        f" GROUP BY time({view.width_ns}ns), meter, rail fill(none)"
+    )
 
 
 def io(influx: Queries, view: View, offset_ns: int = 0) -> dict[str, Any]:

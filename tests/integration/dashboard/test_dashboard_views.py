@@ -18,6 +18,7 @@ from tests.support.influxd import Influxd
 SECOND = 1_000_000_000
 HOUR, DAY = 3600 * SECOND, 86_400 * SECOND
 END = time.time_ns() // DAY * DAY
+TENS = 10 * SECOND
 HOST = "vhost1"
 SPIKE = 91.5  # watts, of one sample in an hour
 LINES_A_WRITE = 10_000
@@ -37,6 +38,15 @@ def points(drive: str, span_ns: int, step_ns: int) -> Iterator[str]:
             f"power,meter=tap1a,rail=12v,host={HOST},drive={drive} volts=12,amps=0.4,watts=5,watts_min=5,"
             f"watts_max=5,{tail}"
         )
+        if (at + step_ns) % TENS == 0:
+            seconds = max(TENS, step_ns) // SECOND
+            most = SPIKE if at - spike_ns < TENS and spike_ns <= at else 2.5
+            for rail, watts, least, greatest in (("5v", 2, 1.5, most), ("12v", 5, 5, 5)):
+                yield (
+                    f"power_10s,meter=tap1a,rail={rail},host={HOST},drive={drive}"
+                    f" measured_joules={watts * seconds},measured_seconds={seconds},"
+                    f"watts_min={least},watts_max={greatest},gap_seconds=0 {at}"
+                )
         n = (at - END + span_ns) * 100 // SECOND
         yield (
             f"blockio,host={HOST},drive={drive} reads=0i,read_bytes=0i,writes={n}i,write_bytes={n * 4096}i,"

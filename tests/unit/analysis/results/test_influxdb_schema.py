@@ -28,7 +28,7 @@ from tests.support import ROOT
 
 # By program: where its points are made, and what it writes.
 WRITERS = {
-    "powerd": ("collectors/powerd", {"power"}),
+    "powerd": ("collectors/powerd", {"power", "power_10s"}),
     "iod": ("collectors/iod", {"blockio", "fsjournal", "drive_health", "hostload"}),
     "flowop": ("workloads/internal/measure", {"workload"}),
 }

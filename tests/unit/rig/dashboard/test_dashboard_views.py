@@ -50,17 +50,38 @@ def test_viewers_of_nearly_the_same_range_have_the_same_view():
 
 
 @pytest.mark.parametrize("read", [views.power, views.io])
-def test_one_query_that_is_bounded_in_time_and_grouped(read):
+def test_queries_are_bounded_in_time_and_grouped(read):
     influx = Answers()
     view = rounded("it's", "d", T0, T0 + 30 * DAY * SECOND, 1000)
     found = read(influx, view)
-    (query,) = influx.queries
-    start, end, width = map(int, re.search(ASKED, query).groups())
-    assert start <= view.start_ns < view.end_ns <= end
-    assert (end - start) / width <= views.RATES_A_BUCKET * MOST_POINTS + 1
-    assert r"host = 'it\'s'" in query
-    assert "fill(none)" in query
+    assert influx.queries
+    for query in influx.queries:
+        start, end, width = map(int, re.search(ASKED, query).groups())
+        assert start <= view.start_ns < view.end_ns <= end
+        assert (end - start) / width <= views.RATES_A_BUCKET * MOST_POINTS + 1
+        assert r"host = 'it\'s'" in query
+        assert "fill(none)" in query
     assert found["buckets"] == view.buckets
+
+
+@pytest.mark.parametrize(
+    ("width", "asked"), [(5, ["power"]), (10, ["power_10s"]), (20, ["power_10s"]), (DAY, ["power_10s"])]
+)
+def test_wide_buckets_are_made_of_points_of_ten_seconds(width, asked):
+    influx = Answers(power_frame(("tap", "5v", T0, 2.0, 1.0, 3.0, 0.0)))
+    views.power(influx, View("h", "d", T0 // (width * SECOND) * width * SECOND, width * SECOND, 4))
+    assert [re.search(r"FROM (\w+)", query)[1] for query in influx.queries] == asked
+
+
+def test_where_there_are_none_of_them_wide_buckets_are_made_of_all_points():
+    influx = Answers()
+    views.power(influx, View("h", "d", T0, 10 * SECOND, 4))
+    assert [re.search(r"FROM (\w+)", query)[1] for query in influx.queries] == ["power_10s", "power"]
+
+
+def test_buckets_that_are_made_of_ten_seconds_are_multiples_of_them():
+    wide = [width for width in views.WIDTHS_NS if width >= views.TENS_NS]
+    assert [width for width in wide if width % views.TENS_NS] == []
 
 
 def power_frame(*rows: tuple[Any, ...]) -> pl.DataFrame:
