@@ -14,7 +14,7 @@ import (
 const (
 	// The last samples of a rail that are kept while they are asked for.
 	keptSeconds = 5
-	mostKept = 1 << 17
+	mostKept    = 1 << 17
 	// They are kept for so long after they were last asked for.
 	keptFor = 10 * time.Second
 )
