@@ -32,7 +32,7 @@ const (
 
 const (
 	// How long lines may wait for more before they are handed to the writer.
-	lingerNS    = 900e6
+	lingerNS    = 200e6
 	lingerBytes = 64 << 10
 )
 
