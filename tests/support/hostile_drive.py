@@ -55,10 +55,14 @@ esac""",
 }
 
 
-def copy_sys(folder: Path, drive: str, other: str) -> None:
-    """Make a /sys in `folder` whose loop devices (by name) are drives; `drive` is an NVDIMM too."""
+def copy_sys(folder: Path, serials: dict[str, str], nvdimm: str = "") -> None:
+    """Make a /sys in `folder` whose loop devices (by name) are drives with these serials.
+
+    `nvdimm`: the one that is an NVDIMM too.
+    """
     drives: dict[str, Path] = {}
-    for name, serial, parent in ((drive, SERIAL, "region0"), (other, OTHER, "port")):
+    for name, serial in serials.items():
+        parent = "region0" if name == nvdimm else "port"
         real, place = Path("/sys/block") / name, folder / "devices" / parent / name
         place.mkdir(parents=True)
         for entry in real.iterdir():
@@ -76,14 +80,15 @@ def copy_sys(folder: Path, drive: str, other: str) -> None:
             (folder / kind / entry.name).symlink_to(drives.get(target.name, target))
     for kind in ("kernel", "power", "module"):
         (folder / kind).symlink_to(Path("/sys") / kind)
-    _copy_nvdimm(folder, drives[drive])
+    if nvdimm:
+        _copy_nvdimm(folder, drives[nvdimm], serials[nvdimm])
 
 
-def _copy_nvdimm(folder: Path, drive: Path) -> None:
+def _copy_nvdimm(folder: Path, drive: Path, serial: str) -> None:
     """Make the region of one DIMM that `drive` lies in."""
     region, dimm = drive.parent, folder / "devices/nmem0"
     (dimm / "nfit").mkdir(parents=True)
-    (dimm / "nfit/id").write_text(f"{SERIAL}\n")
+    (dimm / "nfit/id").write_text(f"{serial}\n")
     size = 512 * int((drive / "size").read_text())
     for attribute, text in (("size", str(size)), ("mappings", "1"), ("mapping0", f"nmem0,0,{size},0")):
         (region / attribute).write_text(f"{text}\n")
@@ -213,7 +218,7 @@ def main() -> None:
     if made.returncode:
         print(json.dumps({"not made": made.stderr.strip() or made.stdout.strip()}))
         return
-    copy_sys(folder / "sys", name, other)
+    copy_sys(folder / "sys", {name: SERIAL, other: OTHER}, nvdimm=name)
     if arrange := situation["arrange"]:
         subprocess.run(["sh", "-ec", arrange], env=environment, check=True)
     for key, path in (

@@ -141,7 +141,10 @@ def start(config: Path) -> subprocess.CompletedProcess[str]:
     ("change", "complaint"),
     [
         ({"listen": "8080"}, "listen: '8080' is not ADDRESS:PORT"),
-        ({"lsiten": "127.0.0.1:0"}, "unknown key 'lsiten'; did you mean 'listen'? allowed: influx, listen,"),
+        (
+            {"lsiten": "127.0.0.1:0"},
+            "unknown key 'lsiten'; did you mean 'listen'? allowed: control_token_file,",
+        ),
         ({"influx": {"url": "127.0.0.1:8086"}}, "influx.url: '127.0.0.1:8086'"),
         ({"influx": {"password_file": "/nonexistent"}}, "influx.password_file: /nonexistent: No such file"),
     ],
