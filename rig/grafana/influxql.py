@@ -55,12 +55,16 @@ class Queries:
         """
         names = _Names(measurement)
         where = self.where(measurement)
-        group = self._group(names, by, INTERVAL)
+        group = self._group(names, by)
         if within is None:
             return self._select(names, what, quote_identifier(measurement.name), where, group)
-        inner_group = self._group(names, [*by, *within_by], INTERVAL)
+        inner_group = self._group(names, [*by, *within_by])
         inner = self._select(names, within, quote_identifier(measurement.name), where, inner_group)
         return f"SELECT {what} FROM ({inner}) WHERE $timeFilter {group}"
+
+    def rate(self, measurement: Measurement, counter: str, by: Sequence[str]) -> str:
+        """Return a query of by how much a counter rises a second; nothing where it restarts."""
+        return self.over_time(measurement, f"non_negative_derivative(max({{{counter}}}), 1s)", by)
 
     def of_range(
         self,
@@ -81,7 +85,7 @@ class Queries:
             return (
                 f"SELECT {what.format_map(names)} FROM {quote_identifier(measurement.name)} {where} {group}"
             )
-        inner_group = self._group(names, by, INTERVAL)
+        inner_group = self._group(names, by)
         inner = self._select(names, within, quote_identifier(measurement.name), where, inner_group)
         return f"SELECT {what} FROM ({inner}) WHERE $timeFilter {group}"
 
@@ -107,8 +111,8 @@ class Queries:
         return f"SELECT {what.format_map(names)} FROM {source} {where} {group}"
 
     @staticmethod
-    def _group(names: _Names, by: Sequence[str], interval: str) -> str:
-        return f"GROUP BY {', '.join([interval, *(names[tag] for tag in by)])} fill(none)"
+    def _group(names: _Names, by: Sequence[str]) -> str:
+        return f"GROUP BY {', '.join([INTERVAL, *(names[tag] for tag in by)])} fill(none)"
 
 
 def tag_values(tag: str, *measurements: Measurement) -> str:

@@ -82,7 +82,6 @@ def over_time(
     *queries: Query,
     width: int = 12,
     points: bool = False,
-    stacked: bool = False,
     least: float | None = None,
 ) -> Panel:
     """Return a panel of lines, or of points where nothing is known between them.
@@ -92,7 +91,7 @@ def over_time(
     style = (
         {"drawStyle": "points", "pointSize": 7}
         if points
-        else {"drawStyle": "line", "lineWidth": 1, "fillOpacity": 20 if stacked else 5}
+        else {"drawStyle": "line", "lineWidth": 1, "fillOpacity": 5}
     )
     return Panel(
         "timeseries",
@@ -116,7 +115,7 @@ def over_time(
             "spanNulls": False,
             # An interval without points has no row: without this, a line would go over it.
             "insertNulls": 5000,
-            "stacking": {"mode": "normal" if stacked else "none", "group": "A"},
+            "stacking": {"mode": "none", "group": "A"},
             **({"axisSoftMin": least} if least is not None else {}),
         },
     )

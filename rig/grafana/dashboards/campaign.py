@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from joulerig.analysis.results.influxdb.schema import PHASE, POWER, PRECONDITION, RESULT, WORKLOAD
+from joulerig.analysis.results.influxdb.schema import PHASE, PRECONDITION, RESULT
 from joulerig.rig.grafana.dashboard import Dashboard, Lab, Regions, Variable
-from joulerig.rig.grafana.influxql import INTERVAL_SECONDS, Queries, tag_values
+from joulerig.rig.grafana.dashboards.drives import DRIVE, OF_DRIVE, operations, watts
+from joulerig.rig.grafana.influxql import Queries, tag_values
 from joulerig.rig.grafana.panels import COLUMNS, Panel, Query, figures, over_time, row, table
 
 CELL = ("drive", "filesystem", "scheduler", "workload")
 OF_CELL = "$tag_drive $tag_filesystem $tag_scheduler $tag_workload"
-DRIVE, OF_DRIVE = ("host", "drive"), "$tag_host $tag_drive"
 _of = Queries(("campaign", "drive"))
 
 
@@ -128,18 +128,10 @@ def _meanwhile() -> list[Panel]:
             "Power of the drives",
             "watt",
             "Sum of the rails of a drive that have points, also of drives outside of the campaign.",
-            Query(
-                _of.over_time(POWER, 'sum("w")', DRIVE, within='mean({watts}) AS "w"', within_by=("rail",)),
-                OF_DRIVE,
-            ),
+            watts(_of),
             width=COLUMNS,
         ),
-        over_time(
-            "Operations of the load",
-            "ops",
-            "Of the workload program, all classes; an external program has one point, at its end.",
-            Query(_of.over_time(WORKLOAD, f"sum({{ops}}) / {INTERVAL_SECONDS}", DRIVE), OF_DRIVE),
-        ),
+        operations(_of),
         over_time(
             "Rounds of preconditioning",
             "short",

@@ -13,11 +13,12 @@ from joulerig.analysis.results.influxdb.schema import (
     WORKLOAD,
 )
 from joulerig.rig.grafana.dashboard import Dashboard, Lab, Variable
-from joulerig.rig.grafana.influxql import INTERVAL_SECONDS, Queries, tag_values
+from joulerig.rig.grafana.dashboards.drives import DRIVE, OF_DRIVE, operations, watts
+from joulerig.rig.grafana.influxql import Queries, tag_values
 from joulerig.rig.grafana.panels import AGE, Panel, Query, figures, over_time, row, table
 
-DRIVE, RAIL, HOST = ("host", "drive"), ("host", "drive", "rail"), ("host",)
-OF_DRIVE, OF_RAIL, OF_HOST = "$tag_host $tag_drive", "$tag_host $tag_drive $tag_rail", "$tag_host"
+RAIL, HOST = ("host", "drive", "rail"), ("host",)
+OF_RAIL, OF_HOST = "$tag_host $tag_drive $tag_rail", "$tag_host"
 _of = Queries(("host", "drive"))
 
 
@@ -60,10 +61,7 @@ def _power() -> list[Panel]:
             "Power by drive",
             "watt",
             "Sum of the rails of a drive that have points: where one is silent, too little is shown.",
-            Query(
-                _of.over_time(POWER, 'sum("w")', DRIVE, within='mean({watts}) AS "w"', within_by=("rail",)),
-                OF_DRIVE,
-            ),
+            watts(_of),
         ),
         over_time(
             "Extremes of the samples",
@@ -88,8 +86,8 @@ def _power() -> list[Panel]:
 
 
 def _io() -> list[Panel]:
-    def rate(field: str) -> str:
-        return _of.over_time(BLOCKIO, f"non_negative_derivative(max({{{field}}}), 1s)", DRIVE)
+    def rate(counter: str) -> str:
+        return _of.rate(BLOCKIO, counter, DRIVE)
 
     def mean_time(seconds: str, requests: str) -> str:
         took = f"non_negative_difference(max({{{seconds}}}))"
@@ -130,7 +128,7 @@ def _io() -> list[Panel]:
             "Flush requests a second, and transactions of jbd2 where a file system has a journal.",
             Query(rate("flushes"), f"{OF_DRIVE} flushes"),
             Query(
-                _of.over_time(FSJOURNAL, "non_negative_derivative(max({transactions}), 1s)", DRIVE),
+                _of.rate(FSJOURNAL, "transactions", DRIVE),
                 f"{OF_DRIVE} transactions",
             ),
         ),
@@ -152,12 +150,7 @@ def _io() -> list[Panel]:
 def _load() -> list[Panel]:
     quantiles = ("p50", "p99", "max")
     return [
-        over_time(
-            "Operations of the load",
-            "ops",
-            "Of the workload program, all classes; an external program has one point, at its end.",
-            Query(_of.over_time(WORKLOAD, f"sum({{ops}}) / {INTERVAL_SECONDS}", DRIVE), OF_DRIVE),
-        ),
+        operations(_of),
         over_time(
             "Latency of the load",
             "s",
@@ -250,8 +243,8 @@ def _losses() -> list[Panel]:
 
 
 def _services() -> list[Panel]:
-    def rate(field: str) -> str:
-        return _of.over_time(HOSTLOAD, f"non_negative_derivative(max({{{field}}}), 1s)", HOST)
+    def rate(counter: str) -> str:
+        return _of.rate(HOSTLOAD, counter, HOST)
 
     return [
         table(

@@ -53,7 +53,7 @@ def _ledger() -> list[Panel]:
             "Samples",
             "hertz",
             "Those that are in the joules, by second.",
-            Query(_of.over_time(POWER, "non_negative_derivative(max({samples}), 1s)", RAIL), OF_RAIL),
+            Query(_of.rate(POWER, "samples", RAIL), OF_RAIL),
         ),
         over_time(
             "Losses",
@@ -61,7 +61,7 @@ def _ledger() -> list[Panel]:
             "Samples that are not as they should be, by second and book.",
             *(
                 Query(
-                    _of.over_time(POWER, f"non_negative_derivative(max({{{one}}}), 1s)", RAIL),
+                    _of.rate(POWER, one, RAIL),
                     f"{OF_RAIL} {one}",
                 )
                 for one in LOSSES
@@ -77,16 +77,14 @@ def _bounds() -> list[Panel]:
             "Time without measurement",
             "percentunit",
             "Fraction of an interval in which a rail was not measured.",
-            Query(_of.over_time(POWER, "non_negative_derivative(max({gap_seconds}), 1s)", RAIL), OF_RAIL),
+            Query(_of.rate(POWER, "gap_seconds", RAIL), OF_RAIL),
             least=0,
         ),
         over_time(
             "Time without bounds",
             "percentunit",
             "Fraction of an interval for which not even the least and the most of its energy are known.",
-            Query(
-                _of.over_time(POWER, "non_negative_derivative(max({unbounded_seconds}), 1s)", RAIL), OF_RAIL
-            ),
+            Query(_of.rate(POWER, "unbounded_seconds", RAIL), OF_RAIL),
             least=0,
         ),
         over_time(

@@ -98,6 +98,7 @@ def test_a_journal_is_read_again_only_when_it_was_written_to(journal, monkeypatc
     line = campaigns._line
     monkeypatch.setattr(campaigns, "_line", lambda path: read.append(path) or line(path))
     listed = Campaigns(journal.folder.parent)
+    journal.age()
     assert listed.list()["campaigns"][0]["counts"]["running"] == 0
     listed.list()
     assert len(read) == 1

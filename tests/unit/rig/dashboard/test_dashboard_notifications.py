@@ -4,7 +4,6 @@
 import asyncio
 import json
 import os
-import time
 
 import httpx
 import pytest
@@ -120,16 +119,9 @@ def opened(monkeypatch):
     return names
 
 
-def age(folder, seconds=60):
-    """Have a campaign's files been written that long ago."""
-    for file in folder.iterdir():
-        then = time.time_ns() - seconds * SECOND
-        os.utime(file, ns=(then, then))
-
-
 def test_only_what_has_changed_is_opened(tmp_path, journal, opened):
     looking = watcher(tmp_path)
-    age(journal.folder)
+    journal.age()
     looking.look()
     looking.look()
     assert opened == [NAME]
@@ -147,7 +139,7 @@ def test_what_was_written_just_now_is_opened_again(tmp_path, journal, opened):
 
 def test_a_campaign_whose_journal_is_not_opened_can_be_abandoned(tmp_path, journal, opened):
     execute(journal, process.identity(os.getpid()))
-    age(journal.folder)
+    journal.age()
     looking = watcher(tmp_path)
     looking.look()
     with pytest.MonkeyPatch.context() as patch:
