@@ -8,6 +8,7 @@ older version gets it as an upgrade would leave it, and the file stays as it is.
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -142,6 +143,29 @@ def upgrade(database: sqlite3.Connection, version: int) -> None:
             change(database)
     create_indexes(database)
     database.execute(f"PRAGMA user_version = {VERSION}")
+
+
+# A file that was written this shortly before it was looked at may be written again with no sign.
+SETTLED_NS = 1_000_000_000
+Signature = tuple[tuple[int, int, int, int] | None, ...]
+
+
+def signature(path: Path) -> Signature:
+    """Return what differs once a journal, or its write-ahead log, has been written or replaced.
+
+    It is no other's where a file was written just now.
+    """
+    found: list[tuple[int, int, int, int] | None] = []
+    for file in (path, Path(f"{path}-wal")):
+        try:
+            state = file.stat()
+        except FileNotFoundError:
+            found.append(None)
+            continue
+        now = time.time_ns()
+        recent = now if now - state.st_mtime_ns < SETTLED_NS else 0
+        found.append((state.st_ino, state.st_mtime_ns, state.st_size, recent))
+    return tuple(found)
 
 
 def connect(path: Path) -> sqlite3.Connection:

@@ -32,17 +32,17 @@ class Campaigns:
 
     def __init__(self, results: Path) -> None:
         self._results = results
-        self._lines: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {}
+        self._lines: dict[str, tuple[journal.Signature, dict[str, Any]]] = {}
         self.executors: dict[str, str] = {}  # the process that executes it (process.identity), by campaign
 
     def list(self) -> dict[str, Any]:
         """Return {"campaigns": newest first, "problem": why a journal cannot be read, or ""}."""
         found, problem = [], ""
-        lines: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {}
+        lines: dict[str, tuple[journal.Signature, dict[str, Any]]] = {}
         for path in self._results.glob(f"*/{journal.FILE}"):
             name = path.parent.name
             try:
-                stamp = _stamp(path)
+                stamp = journal.signature(path)
                 known = self._lines.get(name)
                 line = known[1] if known and known[0] == stamp else _line(path)
             except (OSError, sqlite3.Error, journal.JournalError, ValueError) as error:
@@ -57,18 +57,6 @@ class Campaigns:
         for one in found:
             del one["executor"]
         return {"campaigns": found[:MOST_CAMPAIGNS], "problem": problem}
-
-
-def _stamp(path: Path) -> tuple[Any, ...]:
-    """Return what differs once a journal was written to, also where that is in its log still."""
-    stamps: list[Any] = []
-    for one in (path, Path(f"{path}-wal")):
-        try:
-            found = one.stat()
-        except FileNotFoundError:
-            continue
-        stamps.append((found.st_ino, found.st_size, found.st_mtime_ns))
-    return tuple(stamps)
 
 
 def _line(path: Path) -> dict[str, Any]:

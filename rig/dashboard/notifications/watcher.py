@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import logging
 import sqlite3
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -21,16 +20,11 @@ from joulerig.rig.dashboard.notifications.happenings import Happening
 log = logging.getLogger(__name__)
 
 
-# A file that was written this shortly before it was looked at may be written again with no sign.
-SETTLED_NS = 1_000_000_000
-Signature = tuple[tuple[int, int, int] | None, ...]
-
-
 @dataclass(frozen=True)
 class Standing:
     """A journal as it was read. `executor`: the process that has to be alive; "" where none has."""
 
-    signature: Signature
+    signature: journal.Signature
     campaign: str
     name: str
     executor: str
@@ -66,7 +60,7 @@ class Watcher:
         return [] if first else found
 
     def _look_at(self, path: Path, known: dict[str, Any]) -> Iterator[Happening]:
-        signature = _signature(path)
+        signature = journal.signature(path)
         last = self._standing.get(path)
         if last is None or last.signature != signature:
             yield from self._read_journal(path, signature, known)
@@ -77,7 +71,9 @@ class Watcher:
             known["abandoned"] = last.executor
             yield happenings.abandoned(last.campaign, last.name, process.shown(last.executor), self._clock())
 
-    def _read_journal(self, path: Path, signature: Signature, known: dict[str, Any]) -> Iterator[Happening]:
+    def _read_journal(
+        self, path: Path, signature: journal.Signature, known: dict[str, Any]
+    ) -> Iterator[Happening]:
         """Yield what is new in a journal, and keep how it stands."""
         with closing(journal.connect(path)) as database:
             database.row_factory = sqlite3.Row
@@ -95,24 +91,6 @@ class Watcher:
             over = campaign["finished_ns"] is not None or campaign["asked"]
             executor = "" if over else campaign["executor"] or ""
             self._standing[path] = Standing(signature, campaign["id"], campaign["name"], executor)
-
-
-def _signature(path: Path) -> Signature:
-    """Return what differs once a journal, or its write-ahead log, has been written.
-
-    It is no other's where a file was written just now.
-    """
-    found: list[tuple[int, int, int] | None] = []
-    for file in (path, path.with_name(f"{path.name}-wal")):
-        try:
-            state = file.stat()
-        except FileNotFoundError:
-            found.append(None)
-            continue
-        now = time.time_ns()
-        recent = now if now - state.st_mtime_ns < SETTLED_NS else 0
-        found.append((state.st_mtime_ns, state.st_size, recent))
-    return tuple(found)
 
 
 def _read(kept: Path) -> dict[str, dict[str, Any]] | None:
