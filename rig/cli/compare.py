@@ -53,22 +53,18 @@ def compare(
         raise UserError(f"--allow: {allowed:g}: allowed: 0 to below 100, in %")
     with contextlib.ExitStack() as kept:
         old, new = (_opened(name, kept) for name in (before, after))
-        found = as_json(old, new) if print_json else None
-        passed = True
-        if not print_json:
+        share = verdicts.ALLOWED_FALL if allowed is None else allowed / 100
+        judged = verdicts.judge(old, new, share) if gate else []
+        passed = not gate or verdicts.passes(judged, decided=decided)
+        if junit:
+            _write(junit, as_junit.document(old, new, judged, decided=decided))
+        if print_json:
+            judgement = {"gate": _gate_as_json(judged, passed, share, decided)} if gate else {}
+            print(json.dumps({**as_json(old, new), **judgement}, indent=1))
+        else:
             out.print(text(old, new, out.width), markup=False, soft_wrap=True)
-        if gate:
-            share = verdicts.ALLOWED_FALL if allowed is None else allowed / 100
-            judged = verdicts.judge(old, new, share)
-            passed = verdicts.passes(judged, decided=decided)
-            if junit:
-                _write(junit, as_junit.document(old, new, judged, decided=decided))
-            if found is None:
+            if gate:
                 _show_gate(judged, passed, decided)
-            else:
-                found["gate"] = _gate_as_json(judged, passed, share, decided)
-        if found is not None:
-            print(json.dumps(found, indent=1))
     if not passed:
         raise typer.Exit(1)
 
