@@ -17,6 +17,7 @@ from tests.support.programs import wait_for
 RATE = 10_000
 POINTS_PER_SECOND = 500  # a minute's points in 12 s
 RAILS = {"12v": 1, "5v": 2}  # the emulator's number of each
+TEN_SECONDS_NS = 10_000_000_000  # of which power_10s has a point for each rail
 DOWN_SECONDS = 1.5  # of a powerd that is killed, until the next start
 NOT_IN_AN_ORIGIN = {"volts", "amps", "watts", "watts_min", "watts_max"}
 
@@ -66,6 +67,12 @@ def points(influxd, rail):
         return all(fields in (set(), NOT_IN_AN_ORIGIN) for fields in missing) and (rows,)
 
     return wait_for(whole, 20, "all fields of the points")[0]
+
+
+def absent_tens(influxd, rail, begin, end):
+    """How many points of ten seconds a stream lacks, from its first measured point to its last."""
+    tens = influxd.rows(f"SELECT watts_min FROM power_10s WHERE rail='{rail}'")
+    return end // TEN_SECONDS_NS - begin // TEN_SECONDS_NS + 1 - len(tens)
 
 
 def wait_captured(powerd, seconds):
@@ -226,6 +233,7 @@ def test_a_full_disk_loses_points_but_neither_samples_nor_energy(tmp_path, influ
             assert steps[widest] > POINTS_PER_SECOND // 2 * per_point
             assert fits
             assert first["samples"] == 0
+            absent += absent_tens(influxd, rail, rows[1]["time"], rows[-1]["time"])
         assert absent == dropped, (writer, powerd.log_path.read_text())
 
 
