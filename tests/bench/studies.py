@@ -50,10 +50,13 @@ def repeated(lab: Lab, name: str, slow_motion: float | None) -> dict[str, Any]:
     before = begun(lab, name)
     if before is None or not is_over(lab, before):
         playbook = playbook_of(lab, name, slow_motion)
-        words = ["--resume", before] if before else ["--short", playbook]
-        command = ["timeout", "--signal=INT", "--kill-after=120", str(MOST_SECONDS), BIN / "rig", "run"]
+        command = ["timeout", "--signal=INT", "--kill-after=120", str(MOST_SECONDS), BIN / "rig"]
         done = subprocess.run(
-            [*command, *words], cwd=ROOT, env=lab.environment, stdout=sys.stdout, stderr=sys.stderr
+            [*command, *words(playbook, before)],
+            cwd=ROOT,
+            env=lab.environment,
+            stdout=sys.stdout,
+            stderr=sys.stderr,
         )
         returncode = done.returncode
     else:
@@ -89,6 +92,11 @@ def repeated(lab: Lab, name: str, slow_motion: float | None) -> dict[str, Any]:
         "claims": verdicts,
         "problems": problems,
     }
+
+
+def words(playbook: Path, begun: str | None) -> list[str]:
+    """Return the words of `rig` that run a playbook's short form, or go on with its campaign."""
+    return ["run", "--short", str(playbook), *(["--resume", begun] if begun else [])]
 
 
 def begun(lab: Lab, study: str) -> str | None:
