@@ -13,7 +13,7 @@ SOURCES := $(wildcard $(shell git ls-files -co --exclude-standard '*.c' '*.h' '*
 
 .PHONY: help setup build influxdb demo check test down clean docs tap-for-qemu
 .PHONY: test-c test-clock test-go test-python test-energy test-arrays test-hosts test-kernels test-kills test-long-load test-nvme test-slow-motion test-workloads test-powercut test-powercut-guest
-.PHONY: studies lint bench-agent bench-analysis bench-campaign bench-dashboard bench-power bench-drives bench-lease bench-nvme bench-plan bench-racing bench-slow-motion bench-trust bench-workloads test-soak fuzz-workloads
+.PHONY: studies lint bench-agent bench-analysis bench-beyond bench-campaign bench-dashboard bench-power bench-drives bench-lease bench-nvme bench-plan bench-racing bench-slow-motion bench-trust bench-workloads test-soak fuzz-workloads
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -125,6 +125,9 @@ bench-power: build ## What the power path costs at 4 x 1 MS/s: results/bench/pow
 
 bench-analysis: ## Time and memory of the analysis at scale, compared with pandas: results/bench/analysis.json
 	.venv/bin/python -m tests.bench.bench_analysis
+
+bench-beyond: build ## Each feature beyond measuring, once on a virtual lab: results/bench/beyond.json
+	.venv/bin/python -m tests.bench.beyond
 
 bench-campaign: build ## Fifty test hosts at once over SSH, and what a run takes outside its phases: results/bench/campaign.json
 	.venv/bin/python -m tests.bench.bench_campaign

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Show every feature of this folder on one virtual lab: results/bench/beyond.json.
+
+Prints a line for each. Exit code: 0 if all were shown, 1 if not, 2 if the lab did not come up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import pkgutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.bench import beyond
+from tests.support import ROOT
+from tests.support.lab_driver import Lab
+
+
+def features() -> list[str]:
+    return sorted(module.name for module in pkgutil.iter_modules(beyond.__path__) if module.name[0] != "_")
+
+
+def show(name: str, lab: Lab) -> dict[str, Any]:
+    """Return seconds, and `shown`: what came out, or null with the `problem`."""
+    began = time.monotonic()
+    found: dict[str, Any] = {"seconds": 0.0, "shown": None}
+    try:
+        found["shown"] = importlib.import_module(f"tests.bench.beyond.{name}").show(lab)
+    except beyond.NotShownError as problem:
+        found["problem"] = str(problem)
+    return {**found, "seconds": round(time.monotonic() - began, 1)}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", action="append", choices=features(), help="this one alone")
+    parser.add_argument("--folder", type=Path, help="of the lab's state and results; else a new one")
+    args = parser.parse_args()
+    folder = args.folder or Path(tempfile.mkdtemp(prefix="joulerig-beyond-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    lab = Lab(folder)
+    found = {}
+    try:
+        up = lab.rig("up", timeout=1800)
+        if up.returncode:
+            print(up.stderr, file=sys.stderr)
+            return 2
+        for name in args.only or features():
+            found[name] = show(name, lab)
+            print(f"{name}: {found[name]['shown'] or 'NOT SHOWN: ' + found[name]['problem']}", flush=True)
+    finally:
+        lab.rig("down")
+    if not args.only:
+        output = ROOT / "results" / "bench" / "beyond.json"
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text(json.dumps(found, indent=1) + "\n")
+    return 0 if all(one["shown"] for one in found.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
