@@ -225,6 +225,8 @@ def execute(p, result):
             write_cache = p["write_cache"] or None
             for kernel_name, _ in drives.values():
                 blockqueue.check(kernel_name, p["scheduler"], write_cache)
+                if workload.polls(p["workload"]):
+                    blockqueue.check_polled(kernel_name)
             filesystem.check_journal(p["filesystem"], journal_lease)
             if p["preconditioned"]:
                 lease.check_left(p["members"][0].get("known"))

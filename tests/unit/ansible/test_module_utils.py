@@ -215,6 +215,14 @@ def test_a_scheduler_is_loaded_where_the_kernel_has_it_as_a_module(fake, sda, to
         assert settings["scheduler"] == {"before": "mq-deadline", "in_effect": "adios"}
 
 
+def test_polled_io_is_refused_where_no_queue_is_polled(fake, sda):
+    (sda / "io_poll").write_text("0\n")
+    with pytest.raises(Unable, match=r"/dev/sda: has no queue that is polled .*nvme.poll_queues=N"):
+        blockqueue.check_polled("sda", fake.system())
+    (sda / "io_poll").write_text("1\n")
+    blockqueue.check_polled("sda", fake.system())
+
+
 def test_a_setting_that_does_not_take_is_an_error(fake, sda, monkeypatch):
     monkeypatch.setattr(blockqueue, "get", lambda *_: "mq-deadline")
     with pytest.raises(Failed, match="scheduler: set to 'bfq', reads back as 'mq-deadline'"):

@@ -83,6 +83,20 @@ def schedulers(name, host=None):
     return _read(found[0], "scheduler", host).replace("[", " ").replace("]", " ").split()
 
 
+def check_polled(name, host=None):
+    """Refuse polled I/O where the kernel would wait to be interrupted all the same.
+
+    Raises Unable.
+    """
+    host = host or Host()
+    for one in queues(name, host):
+        if get(one, "io_poll", host) != "1":
+            raise Unable(
+                f"/dev/{one}: has no queue that is polled (queue/io_poll is not 1; for NVMe drives the"
+                " kernel's nvme.poll_queues=N makes some)"
+            )
+
+
 def put(name, key, value, host=None):
     """Set a queue attribute and read it back. Raises Failed when it did not take."""
     host = host or Host()

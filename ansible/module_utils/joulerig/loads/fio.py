@@ -20,6 +20,15 @@ exec_postrun=date +%s%N | tee -a {stamps}.end
 CHATTER = re.compile(r" : Saving output of (pre|post)run in ")
 
 
+# What makes a job ask the drive itself for what is done.
+POLLED = re.compile(r"^\s*hipri\s*(=\s*(1|true)\s*)?$", re.MULTILINE)
+
+
+def polls(job):
+    """Return whether a job file's I/O is polled."""
+    return bool(POLLED.search(job))
+
+
 class Workload:
     """A definition {name, job, environment}.
 

@@ -24,6 +24,11 @@ def check(definition: Mapping[str, Any]) -> None:
         raise Unable(f"{definition['name']}: needs {', '.join(missing)}, which this host has not")
 
 
+def polls(definition: Mapping[str, Any]) -> bool:
+    """Return whether it asks the drive for what is done, instead of waiting to be interrupted."""
+    return definition["tool"] == "fio" and fio.polls(definition["job"])
+
+
 def create(definition, surroundings):
     """Create the workload that the controller's definition names (`tool` says which kind)."""
     return TOOLS[definition["tool"]](definition, surroundings)

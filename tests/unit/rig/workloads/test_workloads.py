@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from ansible.module_utils.joulerig.loads import workload
 from joulerig.rig import workloads
 from joulerig.rig.campaign import opening
 from joulerig.rig.campaign.journal import Journal
@@ -49,7 +50,7 @@ def own(lab_files):
 def test_shipped_workloads_keep_their_names():
     known = workloads.shipped()
     assert {name for name, one in known.items() if one.engine == "fio"} == {
-        "randread", "randread-one", "randread-32", "randread-32-uring",
+        "randread", "randread-one", "randread-32", "randread-32-uring", "randread-one-polled",
         "randwrite-fsync", "randwrite-fsync-paced", "seqwrite", "seqwrite-fsync", "seqwrite-fsync-16",
     }  # fmt: skip
     assert {"varmail", "fileserver", "webserver", "webproxy"} <= set(known)
@@ -296,3 +297,19 @@ def test_shipped_files_are_where_the_definitions_say():
     for one in workloads.shipped().values():
         for path in one.files() if one.tool == "program" else []:
             assert Path(path).is_file()
+
+
+@pytest.mark.parametrize(
+    ("job", "polled"),
+    [
+        ("[a]\nhipri\n", True),
+        ("[a]\nhipri=1\nbs=4k\n", True),
+        ("[a]\n hipri = true\n", True),
+        ("[a]\nhipri=0\n", False),
+        ("[a]\nhipri_percentage=50\n", False),
+        ("[a]\nbs=4k\n# hipri\n", False),
+    ],
+)
+def test_polled_io_is_found_in_a_job(job, polled):
+    assert workload.polls({"tool": "fio", "job": job}) == polled
+    assert not workload.polls({"tool": "flowop", "words": ["hipri"]})
