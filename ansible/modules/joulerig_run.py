@@ -56,6 +56,7 @@ options:
     type: int
     default: 0
   fill: {description: "Part of the file system to fill before the load.", type: float, default: 0.0}
+  age: {description: "How often what fills it is deleted and written again.", type: float, default: 0.0}
   kernel_files:
     description:
       - "Kernel files that factors set for the run: factor, path (under /sys or /proc/sys; {device} stands for
@@ -300,7 +301,7 @@ def execute(p, result):
         )
         with recorder.phase(phases.SETUP):
             if p["fill"]:
-                result["settings"]["fill"] = filler.fill(MOUNT_POINT, p["fill"])
+                result["settings"]["fill"] = filler.fill(MOUNT_POINT, p["fill"], p["age"], p["seed"])
             loading.lay_out()
             # The host's caches are those of the other lanes' loads as well.
             result["settings"]["caches"] = (
@@ -449,6 +450,7 @@ def main():
         "kernel": {"type": "str", "default": ""},
         "use_bytes": {"type": "int", "default": 0},
         "fill": {"type": "float", "default": 0.0},
+        "age": {"type": "float", "default": 0.0},
         "kernel_files": {"type": "list", "elements": "dict", "default": []},
         "drive_settings": {"type": "list", "elements": "dict", "default": []},
         "phases": {"type": "dict", "required": True},

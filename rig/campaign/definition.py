@@ -646,7 +646,7 @@ def works(campaign: Campaign, lab: Lab, runs: Iterable[PlannedRun]) -> Works:
     for key, run in first.items():
         drives, size = used(run.host, run.drive, *stands_on(run.drive, run.levels))
         assumed = campaign_factors.estimate(factors, run.levels, campaign.phases.workload_seconds)
-        filled = (assumed.filled_fraction + made[run.levels["filesystem"]].mkfs_writes) * size
+        filled = (assumed.written_fraction + made[run.levels["filesystem"]].mkfs_writes) * size
         work = Work(run, drives, declared, assumed.workload_seconds, filled, slowness(run.host))
         found[key] = work, times[key]
     return found

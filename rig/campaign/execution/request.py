@@ -101,8 +101,9 @@ class RunRequest(_Part):
     file system's journal, if it is another one. `preconditioned`: mkfs must keep what the drive
     holds. `write_cache`: empty leaves the drive's unchanged. `seeks`, `free_nids`: what is traced
     during the workload. `use_bytes`: size of the file system, 0 as large as the drive. `fill`:
-    fraction of it that other data fill before. `kernel_files`: what factors set in the host's
-    kernel for the run, `drive_settings` on the drives. `kernel`: release that must run; empty
+    fraction of it that other data fill before, `age`: how often those are deleted and written
+    again. `kernel_files`: what factors set in the host's kernel for the run, `drive_settings` on
+    the drives. `kernel`: release that must run; empty
     accepts any. `slowness`: seconds of the machine that a second of a virtual lab lasts while the
     run is measured. `lanes_of`: the campaign of which runs of other drives may go on at the same
     time, unless this one is `alone`.
@@ -126,6 +127,7 @@ class RunRequest(_Part):
     free_nids: bool = False
     use_bytes: NonNegativeInt = 0
     fill: float = 0.0
+    age: float = 0.0
     kernel_files: list[KernelFile] = []
     drive_settings: list[DriveSetting] = []
     phases: PhaseSeconds

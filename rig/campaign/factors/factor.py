@@ -120,11 +120,18 @@ class Subject:
 class Estimate:
     """What a plan assumes of a run.
 
-    Seconds of its workload phase, and the fraction of its drives that other data fill before that.
+    Seconds of its workload phase, the fraction of its drives that other data fill before that, and
+    how often those are deleted and written again.
     """
 
     workload_seconds: float
     filled_fraction: float = 0.0
+    filled_again: float = 0.0
+
+    @property
+    def written_fraction(self) -> float:
+        """Return what is written before the workload phase, as a fraction of its drives."""
+        return self.filled_fraction * (1 + self.filled_again)
 
 
 def _no_arguments(_level: str, _subject: Subject) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from joulerig.rig.lab.model import Lab
 MOST_JOURNALS = 50  # the newest ones
 MOST_RUNS = 5_000  # of all of them together
 
-DECIDING = ("filesystem", "workload", "fill")  # factors that decide how long a run takes
+DECIDING = ("filesystem", "workload", "fill", "age")  # factors that decide how long a run takes
 KIND = ("interface", "size_bytes", "model", "profile")  # keys of a drive
 
 Group = tuple[Any, ...]
@@ -34,32 +34,30 @@ class Subject:
     """What decides how long a run takes and how much it writes.
 
     Drives by serial, and by what drives of a kind have in common; `filled`: the fraction that other
-    data filled; `use_bytes`: how much of them was used, None where all.
+    data filled, and how often they did; `use_bytes`: how much of them was used, None where all.
     """
 
     drives: tuple[str, ...]
     kinds: tuple[Group, ...]
     filesystem: str
     workload: str
-    filled: str
+    filled: tuple[str, str]
     use_bytes: int | None
 
     @classmethod
     def of_run(
         cls,
         drives: Iterable[Mapping[str, Any]],
-        filesystem: str,
-        workload: str,
-        filled: str,
+        levels: Mapping[str, str],
         use_bytes: int | None,
     ) -> Subject:
         members = list(drives)
         return cls(
             tuple(one["serial"] for one in members),
             tuple(tuple(one.get(key) for key in KIND) for one in members),
-            filesystem,
-            workload,
-            filled,
+            levels["filesystem"],
+            levels["workload"],
+            (levels.get("fill", "0"), levels.get("age", "0")),
             use_bytes,
         )
 
@@ -152,9 +150,7 @@ def subject_of(run: PlannedRun, lab: Lab, use_bytes: int | None) -> Subject:
     """Return what decides how long a planned run takes."""
     names = lab.member_drives(run.host, *factors.stands_on(run.drive, run.levels))
     drives = [lab.hosts[run.host].drives[name].model_dump() for name in names]
-    return Subject.of_run(
-        drives, run.levels["filesystem"], run.levels["workload"], run.levels.get("fill", "0"), use_bytes
-    )
+    return Subject.of_run(drives, run.levels, use_bytes)
 
 
 @none_collected()
@@ -229,13 +225,7 @@ def _samples(
         measured = energy["joules"] if energy is not None and not energy["lacks"] else None
         yield Sample(
             campaign=campaign["id"],
-            subject=Subject.of_run(
-                members,
-                run["filesystem"],
-                run["workload"],
-                levels.get("fill", "0"),
-                definition.get("use_bytes"),
-            ),
+            subject=Subject.of_run(members, levels, definition.get("use_bytes")),
             levels=tuple(sorted(levels.items())),
             outside_seconds=max(0.0, whole - declared),
             booted=run["id"] in booted,

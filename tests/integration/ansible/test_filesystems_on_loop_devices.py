@@ -34,6 +34,7 @@ PROGRAM = """
 import contextlib, json, os, sys, time
 import tests.support.fake_host
 from ansible.module_utils.joulerig.drives import filesystem
+from ansible.module_utils.joulerig.preconditioning import filler
 from ansible.module_utils.joulerig.tools import Failed
 
 class Lease:
@@ -58,6 +59,13 @@ try:
         result["options"] = filesystem.mount(undo, lease, p["filesystem"], p["place"])
         if p["more"]:
             result.update(filesystem.check_size(p["filesystem"], p["place"], **p["more"]))
+        if p["age"] is not None:
+            result["fill"] = filler.fill(p["place"], 0.8, p["age"], seed=1)
+            new = os.path.join(p["place"], "new")
+            with open(new, "wb") as file:
+                file.write(os.urandom(32 << 20))
+                os.fsync(file.fileno())
+            result["pieces"] = filler.extents(new)
         time.sleep(p["seconds"])
 except Failed as error:
     result["failed"] = str(error)
@@ -86,10 +94,17 @@ def definition(name: str, **changes: Any) -> dict[str, Any]:
 
 
 def use(
-    device: str, folder: Path, filesystem: dict[str, Any], *, seconds: float = 0.0, **more: Any
+    device: str,
+    folder: Path,
+    filesystem: dict[str, Any],
+    *,
+    seconds: float = 0.0,
+    age: float | None = None,
+    **more: Any,
 ) -> dict[str, Any]:
-    """Make the file system on the device, and mount it for some seconds."""
-    given = {"device": device, "place": str(folder / "mnt"), "filesystem": filesystem, "seconds": seconds}
+    """Make the file system on the device, fill and age it if asked to, and mount it for seconds."""
+    given = {"device": device, "place": str(folder / "mnt"), "filesystem": filesystem}
+    given |= {"seconds": seconds, "age": age}
     done = subprocess.run(
         ["unshare", "--mount", sys.executable, "-c", PROGRAM, json.dumps({**given, "more": more})],
         cwd=ROOT,
@@ -169,3 +184,16 @@ def test_ext2_and_ext3_write_them_in_mkfs_as_the_plan_assumes(loop, tmp_path, na
     facts = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
     tables = int(facts["Inode count"]) * int(facts["Inode size"])
     assert tables <= filesystems.shipped()[name].mkfs_writes * 2 * GIB <= 1.1 * tables
+
+
+# --- age of a file system
+
+
+@pytest.mark.parametrize("name", ["ext4", "xfs"])
+def test_a_new_file_lies_in_more_pieces_on_an_old_file_system(loop, tmp_path, name):
+    size_bytes = max(512 * MIB, filesystems.shipped()[name].least_bytes)
+    new, old = (use(loop, tmp_path, definition(name), use_bytes=size_bytes, age=age) for age in (0.0, 2.0))
+    assert new["fill"]["used"] == pytest.approx(0.8, abs=0.015)
+    assert old["fill"]["used"] == pytest.approx(0.8, abs=0.015)
+    assert old["fill"]["extents_per_file"] >= 1
+    assert old["pieces"] > 2 * new["pieces"]

@@ -59,7 +59,7 @@ def run(number, loop):
         "version": 1, "run": f"lanes-000{number}", "campaign": "lanes", "host": "bench1", "drive": drive,
         "members": [member], "array": False, "pool": False, "journal": {}, "filesystem": EXT4, "preconditioned": False,
         "scheduler": asked["scheduler"], "write_cache": "", "workload": asked["workload"], "seeks": False,
-        "free_nids": False, "use_bytes": 0, "fill": 0.0, "kernel_files": [],
+        "free_nids": False, "use_bytes": 0, "fill": 0.0, "age": 0.0, "kernel_files": [],
         "drive_settings": [], "kernel": "",
         "phases": {"rest": 0, "idle": 0, "workload": asked["seconds"], "tail": 0}, "seed": number,
         "slowness": 1.0,

@@ -37,6 +37,8 @@ def planned(mapping, bench):
         (("repeats",), 3, ["unknown key 'repeats'", "allowed:", "replicates"]),
         (("factors", "tick"), ["6.1"], ["campaign.factors", "unknown key 'tick'", "filesystem"]),
         (("factors", "fill"), [0.99], ["campaign.factors.fill.0", "0.99 is no part of a file system; allowed: 0 to 0.95"]),
+        (("factors", "age"), [21], ["campaign.factors.age.0", "21 is too much; allowed: 0 to 20"]),
+        (("factors", "age"), [2], ["'2'", "needs a fill level above 0, since it is those data that are written again"]),
         (("factors", "fill"), ["half"], ["campaign.factors.fill.0", "'half'"]),
         (("factors", "run_seconds"), [0], ["campaign.factors.run_seconds.0", "allowed: whole seconds from 1 on"]),
         (("factors", "run_seconds"), [1.5], ["campaign.factors.run_seconds.0", "1.5"]),
@@ -203,7 +205,7 @@ def test_a_study_is_one_that_is_known(mapping, bench):
 
 
 @pytest.mark.parametrize("short", [False, True])
-@pytest.mark.parametrize("name", [*studies.STUDIES, "scheduler_today", "fsync_cost"])
+@pytest.mark.parametrize("name", [*studies.STUDIES, "scheduler_today", "fill_and_age", "fsync_cost"])
 def test_the_shipped_studies_can_be_planned_on_the_shipped_lab(name, short):
     shipped = model.load(paths.ROOT / "inventory.ini")
     mapping = playbook.mapping(paths.ROOT / "playbooks" / f"{name}.yml")
@@ -523,6 +525,9 @@ def test_a_longer_run_and_a_fuller_file_system_cost_more(mapping, bench):
     )
     assert fuller.terabytes_written - longer.terabytes_written == pytest.approx(filled / 1e12)
     assert fuller.hours > longer.hours
+    mapping["factors"] = {"age": [3], **mapping["factors"]}
+    older = cost()
+    assert older.terabytes_written - fuller.terabytes_written == pytest.approx(3 * filled / 1e12)
 
 
 def test_a_sync_call_is_a_factor_of_workloads_that_have_one(mapping, bench):

@@ -155,6 +155,7 @@ def test_runs_without_joules_leave_the_energy_to_its_bound(planned, results):
         ({"status": "failed", "outside": 40}, OVERHEAD_SECONDS),
         ({"status": "partial", "outside": 40}, 40),
         ({"fill": "0.5", "outside": 40}, OVERHEAD_SECONDS),  # fuller
+        ({"age": "2", "outside": 40}, OVERHEAD_SECONDS),  # older
         ({"workload": "randread", "outside": 40}, OVERHEAD_SECONDS),
     ],
 )

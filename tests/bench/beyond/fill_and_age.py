@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Full and old file systems: their AI, and in how many pieces the files of an old one lie."""
+
+from __future__ import annotations
+
+import json
+
+from tests.bench.beyond import NotShownError
+from tests.support import ROOT
+from tests.support.lab_driver import Lab
+
+PLAYBOOK = ROOT / "playbooks" / "fill_and_age.yml"
+CAMPAIGN_SECONDS = 3600
+
+
+def show(lab: Lab) -> str:
+    done = lab.rig("run", "--short", str(PLAYBOOK), timeout=CAMPAIGN_SECONDS)
+    if done.returncode:
+        raise NotShownError((done.stderr.strip().splitlines() or ["no word"])[-1])
+    campaign = lab.campaigns()[-1]
+    found = []
+    for run in lab.results_of(campaign)["runs"]:
+        levels = run["factors"]
+        if run["status"] == "excluded" or levels["age"] == "0":
+            continue
+        folder = lab.results / campaign / "runs" / run["id"]
+        fill = json.loads((folder / "settings.json").read_text())["fill"]
+        if abs(fill["used"] - float(levels["fill"])) > 0.02 or fill["written_bytes"] < 2 * fill["bytes"]:
+            raise NotShownError(f"{run['id']}: {fill}")
+        found.append(f"{run['cell']}: {run['ai_ops_per_joule']:.0f} ops/J, {fill['extents_per_file']} pieces")
+    if not found:
+        raise NotShownError("no run of an old file system")
+    return "; ".join(found)
