@@ -189,7 +189,14 @@ def test_a_search_that_weighs_less_denies_it(campaign):
 def test_no_search_has_no_share(campaign):
     found = searched(campaign, lambda cache: 0.0)
     assert (found.verdict, found.effect) == (DOES_NOT, None)
-    assert found.why == "no sync waited for a search"
+    assert found.why == "it took 0 to 0 % of fsync: less than 1 %, the least that was meant"
+
+
+def test_a_search_of_less_than_was_meant_denies_it(campaign):
+    found = searched(campaign, lambda cache: 2e-8 if cache == "no flush" else 0.0, bound=0.1)
+    assert found.verdict == DOES_NOT
+    assert "less than 1 %" in found.why
+    assert searched(campaign, lambda cache: 0.012 if cache == "no flush" else 0.0).verdict == OPEN
 
 
 def test_that_no_sync_waited_is_counted_whatever_set_the_pace(campaign):
