@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import { describe, expect, test } from "vitest";
-import { counted, duration, fixed, number, percent, shortSeconds, tick, timeLabel } from "../text/format";
+import { age, counted, duration, fixed, lasted, latency, number, percent, shortSeconds, tick, timeLabel } from "../text/format";
 
 describe("a number has three significant digits", () => {
   test.each([
     [0, "0"],
     [1, "1.00"],
     [0.12345, "0.123"],
-    [999.6, "1.00e+3"],
+    [999.6, "1000"],
     [1234.4, "1234"],
     [12345, "12.3 k"],
     [1_234_567, "1.23 M"],
-    [4_000_000_000_000, "4.00e+3 G"],
+    [999_960, "1.00 M"],
+    [4_000_000_000_000, "4.00 T"],
     [-12345, "-12.3 k"],
     [0.0001234, "1.2e-4"],
   ])("%d is %s", (value, text) => expect(number(value)).toBe(text));
@@ -76,4 +77,25 @@ test.each([
   [86400, "11-20"],
 ])("a time on an axis of steps of %d s is %s", (step, text) => {
   expect(timeLabel(Date.UTC(2026, 10, 20, 20, 15, 30) / 1000, step)).toBe(text);
+});
+
+test.each([
+  [null, "–"],
+  [0, "0 s"],
+  [4.2e-7, "0.420 µs"],
+  [1.234e-4, "123 µs"],
+  [9.996e-4, "1.00 ms"],
+  [0.0121, "12.1 ms"],
+  [0.9996, "1.00 s"],
+  [31.5, "31.5 s"],
+])("a latency of %s s is %s", (seconds, text) => expect(latency(seconds)).toBe(text));
+
+test.each([
+  [12.4, "12 s"],
+  [600, "10 min"],
+  [7200, "2 h"],
+  [4 * 86400, "4 days"],
+])("what lasted %s s lasted %s", (seconds, text) => {
+  expect(lasted(seconds)).toBe(text);
+  expect(age(seconds)).toBe(text + " ago");
 });

@@ -5,14 +5,20 @@ export type Maybe = number | null | undefined;
 
 const unknown = (value: Maybe): value is null | undefined => value === null || value === undefined || Number.isNaN(value);
 
+const SCALES: ReadonlyArray<readonly [least: number, prefix: string]> = [
+  [1e12, "T"],
+  [1e9, "G"],
+  [1e6, "M"],
+  [1e3, "k"],
+];
+
 export function number(value: Maybe, digits = 3): string {
   if (unknown(value)) return "–";
   if (value === 0) return "0";
   const size = Math.abs(value);
-  if (size >= 1e9) return (value / 1e9).toPrecision(digits) + " G";
-  if (size >= 1e6) return (value / 1e6).toPrecision(digits) + " M";
-  if (size >= 1e4) return (value / 1e3).toPrecision(digits) + " k";
-  if (size >= 1000) return String(Math.round(value));
+  const [scale, prefix] = SCALES.find(([least]) => size >= least * 0.9995) ?? SCALES.at(-1)!; // 999.6 k is 1.00 M
+  if (size >= 1e4) return `${(value / scale).toPrecision(digits)} ${prefix}`;
+  if (size >= 999.5) return String(Math.round(value));
   if (size < 0.001) return value.toExponential(1);
   return value.toPrecision(digits);
 }
@@ -59,6 +65,14 @@ export function shortSeconds(seconds: Maybe): string {
   return seconds.toFixed(size < 10 ? 2 : 1) + " s";
 }
 
+// Of a request or an operation.
+export function latency(seconds: Maybe): string {
+  if (unknown(seconds)) return "–";
+  if (seconds === 0) return "0 s";
+  const [scaled, unit] = seconds < 0.9995e-3 ? [seconds * 1e6, "µs"] : seconds < 0.9995 ? [seconds * 1e3, "ms"] : [seconds, "s"];
+  return `${scaled >= 99.95 ? scaled.toFixed(0) : scaled.toPrecision(3)} ${unit}`;
+}
+
 const PREFIXES = ["", "k", "M", "G", "T", "P"];
 
 // Decimal prefixes, as drives are sold and rated.
@@ -74,14 +88,15 @@ export function bytes(value: Maybe): string {
   return `${text} ${PREFIXES[prefix]}B`;
 }
 
-// How long ago, roughly.
-export function age(seconds: Maybe): string {
-  if (unknown(seconds)) return "age unknown";
-  if (seconds < 90) return `${Math.round(seconds)} s ago`;
-  if (seconds < 5400) return `${Math.round(seconds / 60)} min ago`;
-  if (seconds < 48 * 3600) return `${Math.round(seconds / 3600)} h ago`;
-  return `${Math.round(seconds / 86400)} days ago`;
+// How long, roughly.
+export function lasted(seconds: number): string {
+  if (seconds < 90) return `${Math.round(seconds)} s`;
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
+  if (seconds < 48 * 3600) return `${Math.round(seconds / 3600)} h`;
+  return `${Math.round(seconds / 86400)} days`;
 }
+
+export const age = (seconds: Maybe): string => (unknown(seconds) ? "age unknown" : `${lasted(seconds)} ago`);
 
 export function energy(kwh: Maybe): string {
   if (unknown(kwh)) return "–";
