@@ -75,9 +75,9 @@ page.start();
 connect({
   onMessage: take,
   onFrame,
-  onLink(up) {
+  onLink(up, heardMs) {
     header.link(up);
-    notices.setLink(up);
+    notices.setLink(up, heardMs);
     main.classList.toggle("stale", !up);
   },
 });

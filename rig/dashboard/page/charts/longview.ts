@@ -17,6 +17,9 @@ import { gaps, ioLines, powerLines, times, type IoView, type Line, type PowerVie
 
 const WAIT_MS = 150; // a turn of the wheel is many events
 const FOLLOW_MS = 2000;
+const RETRY_MS = 5000;
+const REFRESH_MS = 30000; // of a view that does not follow, while points for it may still come:
+const SPOOLS_SECONDS = 3600; // writers keep them while InfluxDB is away
 const MOST_POINTS = 4000; // as the server allows
 const GAP_SECONDS = 3;
 const PRESETS: ReadonlyArray<readonly [name: string, seconds: number]> = [
@@ -179,8 +182,10 @@ export class LongView {
     } catch (error) {
       if (asked.signal.aborted) return;
       setText(this.words, `✕ ${error instanceof Error ? error.message : String(error)}; what is drawn is older.`);
+      return this.ask(RETRY_MS);
     }
     if (this.follows) this.ask(Math.max(FOLLOW_MS, (1000 * (this.range.to - this.range.from)) / MOST_POINTS));
+    else if (this.range.to > now() - SPOOLS_SECONDS) this.ask(REFRESH_MS);
   }
 
   private describe(view: PowerView | IoView): void {

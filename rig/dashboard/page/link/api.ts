@@ -9,6 +9,8 @@ export class Refused extends Error {
   }
 }
 
+const PATIENCE_MS = 60000; // the server gives its own sources 20 s each; of a machine that slept no reply comes
+
 export type Parameters = Record<string, string | number>;
 
 export function addressOf(path: string, parameters: Parameters = {}): string {
@@ -19,14 +21,17 @@ export function addressOf(path: string, parameters: Parameters = {}): string {
 // Raises Refused, with the server's line.
 export async function fetchJson<T>(address: string, init: RequestInit = {}): Promise<T> {
   let reply: Response;
+  let text: string;
   try {
-    reply = await fetch(address, init);
+    const patience = AbortSignal.timeout(PATIENCE_MS);
+    reply = await fetch(address, { ...init, signal: init.signal ? AbortSignal.any([init.signal, patience]) : patience });
+    text = await reply.text();
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw new Refused("the dashboard's server does not answer");
   }
-  if (!reply.ok) throw new Refused((await reply.text()).trim() || `status ${reply.status}`, reply.status);
-  return (await reply.json()) as T;
+  if (!reply.ok) throw new Refused(text.trim() || `status ${reply.status}`, reply.status);
+  return JSON.parse(text) as T;
 }
 
 export interface Poll<T> {

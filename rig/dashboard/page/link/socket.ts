@@ -4,37 +4,65 @@ import { decode, type Frame } from "./frames";
 import type { Message } from "./messages";
 import { stats } from "./stats";
 
-const SILENCE_MS = 15000; // the server sends several times a second: a longer silence is a dead connection
+// The server sends several times a second. After the first silence what is shown counts as old; after
+// the second the connection is given up.
+const QUIET_MS = 5000;
+const SILENCE_MS = 15000;
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 5000;
 
 interface Listener {
   onMessage: (message: Message) => void;
   onFrame: (frame: Frame) => void;
-  onLink: (connected: boolean) => void;
+  onLink: (connected: boolean, heardMs: number) => void; // and when the server was last heard
 }
 
 export function connect({ onMessage, onFrame, onLink }: Listener): void {
   const url = liveAddress(location.href);
   let wait = FIRST_WAIT_MS;
   let opened = false;
+  // By the wall: a machine that sleeps does not count that time in performance.now().
+  let heard = Date.now();
+  let up: boolean | null = null;
+  const link = (is: boolean) => {
+    if (is === up) return;
+    up = is;
+    onLink(is, heard);
+  };
 
   function open(): void {
     const socket = new WebSocket(url);
     socket.binaryType = "arraybuffer";
-    let heard = performance.now();
+    const began = Date.now();
     let previous = 0; // sequence numbers restart with a connection
+    let over = false;
     const watchdog = setInterval(() => {
-      if (performance.now() - heard > SILENCE_MS) socket.close();
+      const silence = Date.now() - Math.max(heard, began);
+      if (silence > QUIET_MS) link(false);
+      if (silence <= SILENCE_MS) return;
+      lost(); // now: a server that is no longer there does not take part in closing either
+      socket.close();
     }, 1000);
+    const lost = () => {
+      if (over) return;
+      over = true;
+      clearInterval(watchdog);
+      link(false);
+      setTimeout(open, wait);
+      wait = Math.min(wait * 2, LONGEST_WAIT_MS);
+    };
     socket.onopen = () => {
+      if (over) return;
       if (opened) stats.reconnects++;
       opened = true;
       wait = FIRST_WAIT_MS;
-      onLink(true);
+      heard = Date.now();
+      link(true);
     };
     socket.onmessage = ({ data }: MessageEvent<string | ArrayBuffer>) => {
-      heard = performance.now();
+      if (over) return;
+      heard = Date.now();
+      link(true);
       if (typeof data === "string") {
         stats.messages++;
         onMessage(JSON.parse(data) as Message);
@@ -47,12 +75,7 @@ export function connect({ onMessage, onFrame, onLink }: Listener): void {
       stats.dropped_by_server = frame.dropped;
       onFrame(frame);
     };
-    socket.onclose = () => {
-      clearInterval(watchdog);
-      onLink(false);
-      setTimeout(open, wait);
-      wait = Math.min(wait * 2, LONGEST_WAIT_MS);
-    };
+    socket.onclose = lost;
   }
   open();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // How far a rail's value can be trusted.
 import type { Meter, Trust } from "../link/messages";
-import { percent, shortSeconds } from "../text/format";
+import { lasted, percent, shortSeconds } from "../text/format";
 import { residual } from "./meters";
 
 export interface Note {
@@ -14,12 +14,10 @@ export function note(name: string, watts: number | null, known: Trust, meter: Me
   const title =
     `meter ${name}: ${meter ? meter.state : "state unknown"}; lost ${percent(known.lost_percent)} of samples; ` +
     `gaps ${shortSeconds(known.gap_seconds)}; clock residual ${shortSeconds(known.clock_residual_seconds)}`;
+  const age = watts === null && known.age_seconds ? ` for ${lasted(known.age_seconds)}` : "";
   if (meter && meter.state !== "streaming")
-    return { kind: "bad", text: `✕ ${name} ${meter.state}${meter.reason ? ": " + meter.reason : ""}`, title };
-  if (watts === null) {
-    const age = known.age_seconds ? ` for ${Math.round(known.age_seconds)} s` : "";
-    return { kind: "bad", text: `✕ ${name}: no reading${age}`, title };
-  }
+    return { kind: "bad", text: `✕ ${name} ${meter.state}${age}${meter.reason ? ": " + meter.reason : ""}`, title };
+  if (watts === null) return { kind: "bad", text: `✕ ${name}: no reading${age}`, title };
   const lossy = (known.lost_percent ?? 0) > 0 || (known.gap_seconds ?? 0) > 0;
   const words = [`lost ${percent(known.lost_percent)}`, `gap ${shortSeconds(known.gap_seconds)}`, `±${residual(known.clock_residual_seconds)}`];
   return { kind: lossy ? "warn" : "good", text: `${lossy ? "▲" : "●"} ${words.join(" · ")}`, title };

@@ -2,11 +2,18 @@
 // What is missing or wrong, at the top of the page: the server's sentences, and the page's own.
 import { id, keyed, make, setText } from "../dom/elements";
 import type { Notice } from "../link/messages";
+import { lasted } from "../text/format";
 
-export const LOST: Notice = ["bad", "The dashboard's server does not answer; the figures here are old. Reconnecting."];
+const EVERY_MS = 5000; // an age that changes each second cannot be read
 let sent: Notice[] = [];
 let own: Notice[] = []; // what this page could not fetch
-let connected = true;
+let lostAt: number | null = null; // ms by the wall, when the server was last heard
+let timer: ReturnType<typeof setInterval> | undefined;
+
+export const lost = (seconds: number): Notice => [
+  "bad",
+  `The dashboard's server does not answer; the figures here are ${lasted(seconds)} old. Reconnecting.`,
+];
 
 export function set(notices: Notice[]): void {
   sent = notices;
@@ -18,15 +25,17 @@ export function setOwn(notices: Notice[]): void {
   draw();
 }
 
-export function setLink(up: boolean): void {
-  connected = up;
+export function setLink(up: boolean, heardMs: number): void {
+  clearInterval(timer);
+  lostAt = up ? null : heardMs;
+  if (!up) timer = setInterval(draw, EVERY_MS);
   draw();
 }
 
 function draw(): void {
   keyed(
     id("notices"),
-    [...(connected ? [] : [LOST]), ...own, ...sent],
+    [...(lostAt === null ? [] : [lost((Date.now() - lostAt) / 1000)]), ...own, ...sent],
     ([, text]) => text.replace(/[\d:]+/g, "#"), // a sentence whose numbers change is the same one
     () => make("p"),
     (element, [kind, text]) => {

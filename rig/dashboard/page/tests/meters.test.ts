@@ -81,5 +81,6 @@ describe("what a rail's value is worth", () => {
   test("is the meter's reason where it does not stream", () => {
     const silent = meter({ state: "silent", reason: "no frame for 5 s" });
     expect(note("tap1a", 5, known, silent)).toMatchObject({ kind: "bad", text: "✕ tap1a silent: no frame for 5 s" });
+    expect(note("tap1a", null, { ...known, age_seconds: 130 }, silent).text).toBe("✕ tap1a silent for 2 min: no frame for 5 s");
   });
 });

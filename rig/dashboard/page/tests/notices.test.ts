@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-import { beforeEach, expect, test } from "vitest";
-import { LOST, set, setLink } from "../shell/notices";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { lost, set, setLink } from "../shell/notices";
 
 const place = () => document.getElementById("notices")!;
 const texts = () => [...place().children].map((child) => child.textContent);
 
 beforeEach(() => {
   document.body.innerHTML = '<div id="notices"></div>';
-  setLink(true);
+  vi.useFakeTimers();
+  setLink(true, Date.now());
   set([]);
+});
+afterEach(() => {
+  setLink(true, Date.now());
+  vi.useRealTimers();
 });
 
 test("the server's sentences are shown with their kind", () => {
@@ -22,9 +27,12 @@ test("the server's sentences are shown with their kind", () => {
 
 test("a lost connection is named before all else, until it is back", () => {
   set([["info", "Slow motion."]]);
-  setLink(false);
-  expect(texts()).toEqual([LOST[1], "Slow motion."]);
-  setLink(true);
+  setLink(false, Date.now() - 6000);
+  expect(texts()).toEqual([lost(6)[1], "Slow motion."]);
+  expect(texts()[0]).toContain("the figures here are 6 s old");
+  vi.advanceTimersByTime(3600_000);
+  expect(texts()[0]).toContain("the figures here are 60 min old");
+  setLink(true, Date.now());
   expect(texts()).toEqual(["Slow motion."]);
 });
 
