@@ -76,34 +76,46 @@ class Channels:
         return min(t for t in self.newest_ns.values() if t > newest - DORMANT_NS)
 
 
+class Outage:
+    """A time without InfluxDB, which lasts until spools have had time to drain."""
+
+    def __init__(self) -> None:
+        self._began_ns: int | None = None
+        self._recovered_ns = 0
+
+    def failed(self, now_ns: int) -> None:
+        """Note that InfluxDB did not answer. One that fails again soon has spools of before too."""
+        self._began_ns, self._recovered_ns = self._began_ns or now_ns, 0
+
+    def since(self, now_ns: int) -> int | None:
+        """Return when it began, as InfluxDB is asked again; None if there is none."""
+        if self._began_ns is not None and not self._recovered_ns:
+            self._recovered_ns = now_ns
+        if self._recovered_ns and now_ns - self._recovered_ns > CATCH_UP_NS:
+            self._began_ns, self._recovered_ns = None, 0
+        return self._began_ns
+
+
 class Reading:
     """Where to continue reading a measurement: late points are read, other points once or twice."""
 
     def __init__(self, bucket_ns: int) -> None:
         self.bucket_ns = bucket_ns
         self.channels = Channels()
+        self.outage = Outage()
         self._swept_ns = 0
-        self._outage_ns: int | None = None
-        self._recovered_ns = 0
-
-    def failed(self, now_ns: int) -> None:
-        if self._outage_ns is None or self._recovered_ns:
-            self._outage_ns, self._recovered_ns = now_ns, 0
 
     def start(self, now_ns: int) -> int:
         """Return where to read from now: the start of a bucket inside the window."""
-        if self._outage_ns is not None and not self._recovered_ns:
-            self._recovered_ns = now_ns
-        if self._recovered_ns and now_ns - self._recovered_ns > CATCH_UP_NS:
-            self._outage_ns, self._recovered_ns = None, 0
+        outage_ns = self.outage.since(now_ns)
         oldest = now_ns - SPAN_NS
         complete = self.channels.complete_until()
         since = oldest if complete is None else complete - OVERLAP_NS
         if complete is not None and now_ns - self._swept_ns > SWEEP_EVERY_NS:
             self._swept_ns = now_ns
             since = min(since, now_ns - SWEEP_SPAN_NS)
-            if self._outage_ns is not None:
-                since = min(since, self._outage_ns - OVERLAP_NS - SWEEP_SPAN_NS)
+            if outage_ns is not None:
+                since = min(since, outage_ns - OVERLAP_NS - SWEEP_SPAN_NS)
         return max(since, oldest) // self.bucket_ns * self.bucket_ns
 
 
@@ -198,12 +210,15 @@ class Phases:
     def __init__(self) -> None:
         self.bands: dict[tuple[str, ...], dict[str, Any]] = {}
         self.offset_ns: dict[str, int] = {}
+        self.outage = Outage()
         self._looked_back = False
 
     def poll(self, influx: Queries, now_ns: int) -> None:
         # A phase's end overwrites the point at its start, so reading reaches back to the oldest
-        # open phase.
+        # open phase, and to those that began while InfluxDB was away.
         opened = [band["start_ns"] for band in self.bands.values() if band["end_ns"] is None]
+        if (outage_ns := self.outage.since(now_ns)) is not None:
+            opened.append(outage_ns)
         since = min([now_ns - 2 * SPAN_NS, *(start - 10 * SECOND for start in opened)])
         since = max(since, now_ns - PHASES_BACK_NS)
         if not self._looked_back:

@@ -8,6 +8,7 @@ from typing import Any
 
 BAD, WARN, INFO = "bad", "warn", "info"
 QUIET_SECONDS = 600  # of a campaign that is not over
+SILENT_SECONDS = 10.0  # of a host's agent, which reports once a second, and of a rail's points
 NO_CAMPAIGN = "No campaign yet: 'rig run playbooks/demo.yml' starts one and it appears here."
 
 
@@ -44,15 +45,44 @@ def of_lab(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             f"Slow motion: a second of the virtual lab lasts {message['slowness']:.3g} s."
             " Times here are the lab's, but for the time left.",
         )
-    if not message["influx"]["ok"]:
-        yield BAD, f"{message['influx']['message']}. The traces have a gap; retrying."
+    influx, meters = message["influx"], message["powerd"]["meters"]
+    if not influx["ok"]:
+        yield (
+            BAD,
+            f"{influx['message']}. No new figures for {_lasted(influx['away_seconds'])}; retrying."
+            " What is measured meanwhile appears once it is back.",
+        )
     if not message["powerd"]["ok"]:
         yield WARN, f"Meters' state unknown: {message['powerd']['message']}."
-    for meter in message["powerd"]["meters"]:
+    for meter in meters:
         if meter["state"] in ("silent", "failed"):
             why = f": {meter['reason']}" if meter["reason"] else ""
+            rails = ", ".join(meter["rails"]) or "its rails"
             yield (
                 BAD,
                 f"Meter {meter['name']} is {meter['state']}{why}."
-                " Its rails have no energy, so runs are partial.",
+                f" The energy of {rails} is not measured, so runs there are partial.",
             )
+    if influx["ok"]:
+        yield from _silences(message, {one["name"]: one["state"] for one in meters})
+
+
+def _silences(message: Mapping[str, Any], states: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield a sentence of each meter and host of which nothing reaches InfluxDB."""
+    ages: dict[str, float] = {}
+    for rail in message["rails"]:
+        ages[rail["meter"]] = min(rail["age_seconds"], ages.get(rail["meter"], rail["age_seconds"]))
+    for meter, age in sorted(ages.items()):
+        # Of one that is silent or failed, or is no more, powerd's state says why.
+        if age > SILENT_SECONDS and (states.get(meter) == "streaming" or not message["powerd"]["ok"]):
+            yield BAD, f"No watts of meter {meter} for {_lasted(age)}: its points do not reach InfluxDB."
+    for host, age in sorted(message["agents"].items()):
+        if age > SILENT_SECONDS:
+            yield WARN, f"No I/O figures of host {host} for {_lasted(age)}: its agent is silent, or behind."
+
+
+def _lasted(seconds: float) -> str:
+    """Return a length of time in words, in steps: what changes each second cannot be read."""
+    if seconds < 60:
+        return f"{max(5, int(seconds // 5) * 5)} s"
+    return f"{int(seconds // 60)} min" if seconds < 2 * 3600 else f"{int(seconds // 3600)} h"

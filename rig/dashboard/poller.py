@@ -90,6 +90,7 @@ class Poller:
         self._campaigns: dict[str | None, Kept] = {}
         self._ended_ns: dict[str, int] = {}
         self._problem = ""
+        self._problem_ns = 0  # since when
         self._retry_at = 0.0
         self._first_power = self._first_io = 0
 
@@ -120,10 +121,11 @@ class Poller:
                 self._read_influx(tick, now_ns)
                 self._problem = ""
             except InfluxError as error:
+                self._problem_ns = self._problem_ns if self._problem else now_ns
                 self._problem = str(error)
                 self._retry_at = time.monotonic() + RETRY_SECONDS
-                self._power.reading.failed(now_ns)
-                self._io.reading.failed(now_ns)
+                for one in (self._power.reading, self._io.reading, self._phases):
+                    one.outage.failed(now_ns)
         # Time goes on while InfluxDB is away: the traces show the gap.
         self._power.window.advance(now_ns // POWER_BUCKET_NS + 1)
         self._io.window.advance(now_ns // IO_BUCKET_NS + 1)
@@ -181,18 +183,32 @@ class Poller:
 
     def _live(self, now_ns: int) -> dict[str, Any]:
         heard_ns = self._power.reading.channels.newest_ns
+        away_seconds = (now_ns - self._problem_ns) / 1e9 if self._problem else None
         return {
             "now_ns": now_ns,
             "slowness": self._slowness(),
-            "influx": {"ok": not self._problem, "message": self._problem},
+            "influx": {"ok": not self._problem, "message": self._problem, "away_seconds": away_seconds},
             "powerd": powerd.status(self._powerd_socket),
             "rails": [
-                {"age_seconds": round((now_ns - heard_ns[number]) / 1e9, 1), **self._ledger.state(rail)}
+                {
+                    "meter": rail["meter"],
+                    "age_seconds": round((now_ns - heard_ns[number]) / 1e9, 1),
+                    **self._ledger.state(rail),
+                }
                 for number, rail in enumerate(self._power.rails)
             ],
+            "agents": self._agents(now_ns),
             "bands": list(self._phases.bands.values()),
             "rounds": self._rounds.by_run,
         }
+
+    def _agents(self, now_ns: int) -> dict[str, float]:
+        """Return, by host, how old (s) the newest I/O figures of its drives are."""
+        heard_ns: dict[str, int] = {}
+        for number, drive in enumerate(self._io.drives):
+            newest_ns = self._io.reading.channels.newest_ns[number]
+            heard_ns[drive["host"]] = max(newest_ns, heard_ns.get(drive["host"], 0))
+        return {host: round((now_ns - newest_ns) / 1e9, 1) for host, newest_ns in heard_ns.items()}
 
     def _broadcast(self, tick: int) -> None:
         self._sequence += 1

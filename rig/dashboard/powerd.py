@@ -91,6 +91,7 @@ def samples(path: Path, host: str, drive: str, seconds: float) -> dict[str, Any]
 def meter(row: dict[str, Any]) -> dict[str, Any]:
     """Return one meter of the status: its figures, and the percentage of samples it lost.
 
+    `rails`: in words, each by its drive and name.
     `unaccounted`: samples expected that no column of its ledger has; None where it does not have
     them all.
     """
@@ -100,5 +101,6 @@ def meter(row: dict[str, Any]) -> dict[str, Any]:
         "name": row["name"],
         "unaccounted": expected - sum(booked) if expected is not None and None not in booked else None,
         "lost_percent": 100 * lost / expected if expected and lost is not None else None,
+        "rails": [f"{rail['drive']} {rail['rail']}" for rail in row.get("rails") or ()],
         **{name: row.get(name) for name in FIGURES},
     }

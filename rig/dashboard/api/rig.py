@@ -13,8 +13,8 @@ from joulerig.analysis.results.influxdb.client import InfluxError
 from joulerig.rig.dashboard import powerd
 from joulerig.rig.dashboard.api import recorded, reported
 from joulerig.rig.dashboard.feed import Queries
+from joulerig.rig.dashboard.notices import SILENT_SECONDS
 
-SILENT_SECONDS = 10.0  # a host's agent reports once a second
 NO_LAB = "the configuration names no lab_file; 'rig up' writes one"
 NO_RSS = "the agent does not report its memory"
 METER = (

@@ -84,12 +84,26 @@ def test_points_spooled_through_an_outage_are_read_when_they_come(influxd, clien
     reader = Power()
     influxd.write(power(now - 30 * SECOND, 1.0))
     reader.poll(client, now - 30 * SECOND)
-    reader.reading.failed(now - 25 * SECOND)
+    reader.reading.outage.failed(now - 25 * SECOND)
     influxd.write(power(now, 3.0))  # the newest come first, the spool drains after
     reader.poll(client, now)
     influxd.write(power(now - 20 * SECOND, 2.0))
     reader.poll(client, now + 11 * SECOND)
     assert bucket(reader, 0, now - 20 * SECOND)[0] == 2.0
+
+
+def test_an_influxdb_that_fails_again_soon_has_spools_of_before_too(influxd, client, now):
+    reader = Power()
+    influxd.write(power(now - 55 * SECOND, 1.0))
+    reader.poll(client, now - 55 * SECOND)
+    reader.reading.outage.failed(now - 50 * SECOND)
+    reader.poll(client, now - 12 * SECOND)  # back for a moment, and the spool not yet drained
+    reader.reading.outage.failed(now - 11 * SECOND)
+    influxd.write(power(now, 3.0))
+    reader.poll(client, now)
+    influxd.write(power(now - 45 * SECOND, 2.0))
+    reader.poll(client, now + 11 * SECOND)
+    assert bucket(reader, 0, now - 45 * SECOND)[0] == 2.0
 
 
 def test_rates_of_a_drive(influxd, client, now):
@@ -143,6 +157,16 @@ def test_a_phase_ends_when_its_point_says_so(influxd, client, now):
     reader.poll(client, now)
     assert [band["end_ns"] for band in reader.bands.values()] == [now - 2 * SECOND]
     assert reader.offset_ns == {"h": 250}
+
+
+def test_a_phase_that_began_while_influxdb_was_away_is_read_when_it_comes(influxd, client, now):
+    reader = Phases()
+    reader.poll(client, now - 500 * SECOND)
+    reader.outage.failed(now - 450 * SECOND)
+    reader.poll(client, now)
+    influxd.write(phase("r1", "workload", now - 400 * SECOND))  # the spool drains
+    reader.poll(client, now + SECOND)
+    assert [band["phase"] for band in reader.bands.values()] == ["workload"]
 
 
 def test_an_open_phase_ends_where_its_host_goes_on(influxd, client, now):

@@ -11,9 +11,11 @@ CAMPAIGN = {
     "found": True, "chosen": None, "newest": "demo-1", "campaigns": ["demo-1"], "problem": "",
     "warnings": [], "state": "running", "last_event_ns": NOW - 5 * SECOND,
 }  # fmt: skip
+METER = {"name": "tap1", "state": "streaming", "reason": "", "rails": ["d1 5v", "d1 12v"]}
 LAB = {
-    "slowness": 1.0, "influx": {"ok": True, "message": ""},
-    "powerd": {"ok": True, "message": "", "meters": [{"name": "tap1", "state": "streaming", "reason": ""}]},
+    "slowness": 1.0, "influx": {"ok": True, "message": "", "away_seconds": None},
+    "powerd": {"ok": True, "message": "", "meters": [METER]},
+    "rails": [{"meter": "tap1", "age_seconds": 1.0}], "agents": {"h1": 0.5},
 }  # fmt: skip
 NOT_FOUND = {"found": False, "campaigns": [], "newest": None}
 
@@ -49,25 +51,67 @@ def test_a_campaign_that_is_over_may_be_quiet():
     ("change", "kind", "text"),
     [
         ({"slowness": 20.04}, "info", "Slow motion: a second of the virtual lab lasts 20 s."),
-        ({"influx": {"ok": False, "message": "InfluxDB cannot be reached"}}, "bad", "have a gap; retrying"),
+        (
+            {"influx": {"ok": False, "message": "InfluxDB cannot be reached", "away_seconds": 34.0}},
+            "bad",
+            "InfluxDB cannot be reached. No new figures for 30 s; retrying. What is measured meanwhile",
+        ),
         (
             {"powerd": {"ok": False, "message": "no answer", "meters": []}},
             "warn",
             "state unknown: no answer.",
         ),
         (
-            {"powerd": {"ok": True, "meters": [{"name": "tap1", "state": "silent", "reason": "5 s"}]}},
+            {"powerd": {"ok": True, "meters": [METER | {"state": "silent", "reason": "no frame for 5 s"}]}},
             "bad",
-            "Meter tap1 is silent: 5 s. Its rails have no energy, so runs are partial.",
+            "Meter tap1 is silent: no frame for 5 s. The energy of d1 5v, d1 12v is not measured,",
         ),
         (
-            {"powerd": {"ok": True, "meters": [{"name": "tap1", "state": "failed", "reason": ""}]}},
+            {"powerd": {"ok": True, "meters": [METER | {"state": "failed", "rails": []}]}},
             "bad",
-            "Meter tap1 is failed. Its rails",
+            "Meter tap1 is failed. The energy of its rails is not measured",
         ),
+        (
+            {"rails": [{"meter": "tap1", "age_seconds": 130.0}]},
+            "bad",
+            "No watts of meter tap1 for 2 min: its points do not reach InfluxDB.",
+        ),
+        (
+            {"agents": {"h1": 12.0, "h2": 3.0}},
+            "warn",
+            "No I/O figures of host h1 for 10 s: its agent is silent, or behind.",
+        ),
+        ({"agents": {"h1": 3 * 3600.0}}, "warn", "for 3 h"),
     ],
 )
 def test_a_lab_says_what_is_wrong_with_it(change, kind, text):
     [(found_kind, found)] = notices.of_lab({**LAB, **change})
     assert found_kind == kind
     assert text in found
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"rails": [{"meter": "tap1", "age_seconds": 40.0}, {"meter": "tap1", "age_seconds": 1.0}]},
+        {"rails": [{"meter": "gone", "age_seconds": 40.0}]},
+        {"rails": [{"meter": "tap1", "age_seconds": 9.0}], "agents": {"h1": 9.0}},
+    ],
+)
+def test_a_rail_of_a_meter_that_is_read_is_no_silence_of_the_meter(change):
+    assert list(notices.of_lab({**LAB, **change})) == []
+
+
+def test_while_influxdb_is_away_that_alone_is_why_nothing_is_new():
+    away = {"ok": False, "message": "InfluxDB cannot be reached", "away_seconds": 40.0}
+    old = {"rails": [{"meter": "tap1", "age_seconds": 40.0}], "agents": {"h1": 40.0}}
+    [(kind, _)] = notices.of_lab({**LAB, **old, "influx": away})
+    assert kind == "bad"
+
+
+def test_without_the_power_daemon_both_are_said():
+    none = {"powerd": {"ok": False, "message": "no answer", "meters": []}}
+    old = {"rails": [{"meter": "tap1", "age_seconds": 40.0}]}
+    texts = [text for _, text in notices.of_lab({**LAB, **old, **none})]
+    assert texts[0].startswith("Meters' state unknown")
+    assert texts[1].startswith("No watts of meter tap1 for 40 s")
