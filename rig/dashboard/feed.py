@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Protocol
@@ -34,6 +35,7 @@ POWER_TAGS = ("host", "drive", "rail", "meter")
 IO_TAGS = ("host", "drive")
 PHASE_TAGS = ("campaign", "run", "host", "drive", "phase")
 COUNTERS = ("reads", "writes", "flushes", "read_bytes", "write_bytes")
+TIMES = ("read_seconds", "write_seconds", "flush_seconds")  # of the requests; a kernel may lack some
 
 
 class Queries(Protocol):
@@ -155,13 +157,15 @@ class Power:
 class IO:
     """I/O rates of each drive, from the last reading of its counters in each bucket."""
 
-    # A bucket's rates: reads/s, writes/s, flushes/s, read MB/s, write MB/s
-    COLUMNS = len(COUNTERS)
+    # A bucket's rates: reads/s, writes/s, flushes/s, read MB/s, write MB/s; then the seconds that
+    # reads, writes and flushes took, a second. Those by the requests a second are their mean
+    # latency, over whatever time a page takes the mean of both.
+    COLUMNS = len(COUNTERS) + len(TIMES)
     SCALE = np.array([1.0, 1.0, 1.0, 1e-6, 1e-6])
 
     def __init__(self) -> None:
         self.reading = Reading(IO_BUCKET_NS)
-        self.window = Window(0, 1 + len(COUNTERS), SPAN_NS // IO_BUCKET_NS + 4)
+        self.window = Window(0, 1 + self.COLUMNS, SPAN_NS // IO_BUCKET_NS + 4)
         self.offset_ns: dict[str, int] = {}  # host -> what its clock is short of the controller's
 
     @property
@@ -173,7 +177,7 @@ class IO:
         since = self.reading.start(now_ns)
         ahead = max(self.offset_ns.values(), default=0)  # how far the controller's clock is before a host's
         frame = influx.query(
-            f"SELECT {', '.join(COUNTERS)} FROM blockio WHERE time >= {since - ahead}"
+            f"SELECT {', '.join((*COUNTERS, *TIMES))} FROM blockio WHERE time >= {since - ahead}"
             f" GROUP BY {', '.join(IO_TAGS)}"
         )
         self.window.advance(now_ns // IO_BUCKET_NS + 1)
@@ -189,7 +193,7 @@ class IO:
             bucket = time_ns // IO_BUCKET_NS
             order = np.lexsort((time_ns, channel))
             last = order[np.flatnonzero(np.r_[np.diff(channel[order]) | np.diff(bucket[order]), 1])]
-            counted = frame.select(pl.col(COUNTERS).cast(pl.Float64)).to_numpy()
+            counted = frame.select(pl.col(*COUNTERS, *TIMES).cast(pl.Float64)).to_numpy()
             values = np.column_stack((time_ns / 1e9, counted))
             self.window.put(channel[last], bucket[last], values[last])
         return max(since // IO_BUCKET_NS, self.window.start)
@@ -199,8 +203,13 @@ class IO:
         back = max(first - 4, self.window.start)  # the reading before the first one lies at most a gap back
         values = self.window.read(back, self.window.end)
         result = np.empty((len(values), self.COLUMNS, values.shape[2]))
+        split = 1 + len(COUNTERS)
         for drive, columns in enumerate(values):
-            result[drive] = rates(columns[0], columns[1:], LONGEST_IO_GAP_SECONDS) * self.SCALE[:, None]
+            counted = rates(columns[0], columns[1:split], LONGEST_IO_GAP_SECONDS) * self.SCALE[:, None]
+            result[drive, : len(COUNTERS)] = counted
+            for number in range(split, len(columns)):  # one that is not counted takes no other's rate
+                took = rates(columns[0], columns[number : number + 1], LONGEST_IO_GAP_SECONDS)[0]
+                result[drive, number - 1] = np.where(np.isnan(counted[0]), np.nan, took)
         return result[:, :, first - back :]
 
 
@@ -299,6 +308,41 @@ def _with_watts(influx: Queries, row: dict[str, Any], before: dict[str, Any] | N
     watts = frame["watts"].sum() if frame.height else None
     seconds = (row["end_ns"] - row["start_ns"]) / 1e9
     return {"number": row["number"], "iops": row["ops"] / seconds, "watts": watts}
+
+
+class Loads:
+    """The newest second of each load that runs: operations and quantiles of latency by class."""
+
+    BACK_NS = 10 * SECOND
+    FIELDS = "class_NAME_(ops|seconds|p50_seconds|p99_seconds|max_seconds)"
+
+    def __init__(self) -> None:
+        self.newest: list[dict[str, Any]] = []
+
+    def poll(self, influx: Queries, now_ns: int, offset_ns: Mapping[str, int]) -> None:
+        """Read it. `offset_ns`: as of `IO`, for the times are of the hosts' clocks."""
+        ahead = max(offset_ns.values(), default=0)
+        fields = self.FIELDS.replace("NAME", r"\w+?")
+        frame = influx.query(
+            f"SELECT ops, /^{fields}$/ FROM workload WHERE time >= {now_ns - self.BACK_NS - ahead}"
+            " GROUP BY host, drive, run ORDER BY time DESC LIMIT 1"
+        )
+        self.newest = []
+        for row in frame.iter_rows(named=True) if frame.height else ():
+            age_ns = now_ns - row["time"] - offset_ns.get(row["host"], 0)
+            if age_ns > self.BACK_NS:
+                continue
+            load = {name: row[name] for name in ("host", "drive", "run")}
+            self.newest.append({**load, "age_seconds": round(age_ns / 1e9, 1), "classes": self._classes(row)})
+
+    def _classes(self, row: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+        """Return the figures of each class that had an operation."""
+        pattern = re.compile(self.FIELDS.replace("NAME", r"(\w+?)"))
+        found: dict[str, dict[str, float]] = {}
+        for name, value in row.items():
+            if value is not None and (part := pattern.fullmatch(name)):
+                found.setdefault(part[1], {})[part[2].removesuffix("_seconds")] = value
+        return {name: one for name, one in sorted(found.items()) if one.get("ops")}
 
 
 class Ledger:

@@ -25,6 +25,7 @@ from joulerig.rig.dashboard.feed import (
     POWER_BUCKET_NS,
     SPAN_NS,
     Ledger,
+    Loads,
     Phases,
     Power,
     Queries,
@@ -82,7 +83,7 @@ class Poller:
     def _forget(self) -> None:
         """Start with empty windows: after a pause the last minute is read again."""
         self._power, self._io, self._phases, self._ledger = Power(), IO(), Phases(), Ledger()
-        self._rounds = Rounds()
+        self._rounds, self._loads = Rounds(), Loads()
         self._settling: dict[str | None, set[str]] = {}  # a client's campaign -> runs in their precondition
         self._layout_message = ""
         self._live_message: dict[str, Any] = {}
@@ -139,6 +140,7 @@ class Poller:
             self._phases.close(self._ended_ns)
             self._io.offset_ns = self._phases.offset_ns
             self._rounds.poll(self._influx, set().union(*self._settling.values()))
+            self._loads.poll(self._influx, now_ns, self._phases.offset_ns)
             if tick % LEDGER_EVERY == 0:
                 self._ledger.poll(self._influx, now_ns)
         self._first_power = min(self._first_power, self._power.poll(self._influx, now_ns))
@@ -198,6 +200,7 @@ class Poller:
                 for number, rail in enumerate(self._power.rails)
             ],
             "agents": self._agents(now_ns),
+            "loads": self._loads.newest,
             "bands": list(self._phases.bands.values()),
             "rounds": self._rounds.by_run,
         }

@@ -27,12 +27,14 @@ DRIVES = ["nvme-plp", "nvme-consumer", "sata-plp", "sata-consumer", "hdd-1", "hd
 SECOND = 1_000_000_000
 POINT_NS = SECOND // 100
 IO_NS = SECOND // 10
+WRITE_SECONDS, FLUSH_SECONDS = 0.0002, 0.0007  # that each takes in the block layer
 
 
 class Feed:
     """A source of points for `write`, which gets lines every `batch_seconds`.
 
-    `loaded`: the drives at work; `silent`: the meters without points. Without `noise` an idle rail
+    `loaded`: the drives at work; `silent`: the meters without points, and HOST if its agent is.
+    Without `noise` an idle rail
     draws exactly its idle watts and a loaded one its load watts.
     """
 
@@ -119,19 +121,37 @@ class Feed:
                     f'lost=0i,repeated=0i,gap_seconds=0,clock_residual_seconds=0.000143,session="s1" {at}'
                 )
         at = self._next_ns + 7_000_000
-        for drive in DRIVES:
+        for drive in DRIVES if HOST not in self.silent else ():
             if drive in self.loaded:
                 jitter = self._random.uniform(0.8, 1.2) if self.noise else 1
                 self._writes[drive] += int(self.writes_per_second / 10 * jitter)
             n = self._writes[drive]
             lines.append(
                 f"blockio,host={HOST},drive={drive} reads=0i,read_bytes=0i,read_seconds=0,writes={n}i,"
-                f"write_bytes={n * 4096}i,write_seconds=0,flushes={n}i,flush_seconds=0,"
+                f"write_bytes={n * 4096}i,write_seconds={n * WRITE_SECONDS},flushes={n}i,"
+                f"flush_seconds={n * FLUSH_SECONDS},"
                 f"discards=0i,discard_bytes=0i,in_flight=1i,busy_seconds=0 {at}"
             )
+        if self._next_ns % SECOND == 0:
+            self._report_loads(lines)
         if self._next_ns % (10 * SECOND) == 0:
             self._report(lines, at)
         self._next_ns += IO_NS
+
+    def _report_loads(self, lines: list[str]) -> None:
+        """What flowop reports of the second that is over."""
+        for drive in sorted(self.loaded):
+            n = self.writes_per_second
+            classes = (("fsync", 0.0008, 0.0031, 0.0094), ("append", 0.00004, 0.0002, 0.0011))
+            figures = "".join(
+                f",class_{name}_ops={n}i,class_{name}_seconds={n * p50},class_{name}_p50_seconds={p50},"
+                f"class_{name}_p99_seconds={p99},class_{name}_max_seconds={most}"
+                for name, p50, p99, most in classes
+            )
+            lines.append(
+                f"workload,host={HOST},drive={drive},run=made-up ops={2 * n}i,read_bytes=0i,"
+                f"write_bytes={n * 4096}i{figures} {self._next_ns}"
+            )
 
     def _report(self, lines: list[str], at: int) -> None:
         """What agents report of their host and its drives."""

@@ -47,8 +47,23 @@ def by_runs(results: Path, campaigns: Sequence[str]) -> dict[str, dict[str, Any]
                 about["host"] = {"kernel": host.get("kernel"), "cpus": host.get("cpus"), **stamp}
             for name, drive in _drives(run["drive"], settings):
                 kept = {key: drive.get(key) for key in IDENTITY}
-                about["drives"].setdefault(name, {**kept, **stamp})
+                state = _power_state(settings, None if name == run["drive"] else name)
+                about["drives"].setdefault(name, {**kept, "power_state": state, **stamp})
     return found
+
+
+def _power_state(settings: Mapping[str, Any], member: str | None) -> dict[str, Any] | None:
+    """Return the power state that an NVMe drive was in before the load; None where none is known.
+
+    `member`: the drive's name where the run is on an array.
+    """
+    try:
+        of_drives = settings["power"]["drive"]
+        power = of_drives if member is None else of_drives[member]
+        number = power["power_state"]
+        return {"number": number, "most_watts": power["power_states"][number]["max_watts"]}
+    except (KeyError, IndexError, TypeError):  # of a drive without any, or of a former release
+        return None
 
 
 def _drives(name: str, settings: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

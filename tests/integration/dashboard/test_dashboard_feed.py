@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from joulerig.analysis.results.influxdb.client import Client
-from joulerig.rig.dashboard.feed import IO, IO_BUCKET_NS, POWER_BUCKET_NS, Ledger, Phases, Power, tidy
+from joulerig.rig.dashboard.feed import IO, IO_BUCKET_NS, POWER_BUCKET_NS, Ledger, Loads, Phases, Power, tidy
 from tests.support.influxd import Influxd
 
 SECOND = 1_000_000_000
@@ -38,10 +38,10 @@ def power(
     )
 
 
-def blockio(at: int, writes: int, host: str = "h", drive: str = "d1") -> str:
+def blockio(at: int, writes: int, host: str = "h", drive: str = "d1", more: str = "") -> str:
     return (
         f"blockio,host={host},drive={drive} reads=0i,read_bytes=0i,writes={writes}i,"
-        f"write_bytes={writes * 4096}i,flushes={writes // 2}i {at}"
+        f"write_bytes={writes * 4096}i,flushes={writes // 2}i{more} {at}"
     )
 
 
@@ -111,9 +111,21 @@ def test_rates_of_a_drive(influxd, client, now):
     influxd.write(*(blockio(start + i * 100 * MS, 1000 + 20 * i) for i in range(31)))
     reader = IO()
     reader.poll(client, now)
-    rates = reader.rates(start // IO_BUCKET_NS + 1)[0][:, :5]
+    rates = reader.rates(start // IO_BUCKET_NS + 1)[0][:5, :5]
     expected = np.array([[0], [200], [100], [0], [200 * 4096e-6]])
     np.testing.assert_allclose(rates, np.broadcast_to(expected, (5, 5)), atol=1e-9)
+
+
+def test_the_time_that_requests_took_is_a_rate_too(influxd, client, now):
+    """By the requests a second it is their mean latency."""
+    start = now - 3 * SECOND
+    took = [f",write_seconds={0.01 * i}" for i in range(31)]  # 0.5 ms a write
+    influxd.write(*(blockio(start + i * 100 * MS, 20 * i, more=one) for i, one in enumerate(took)))
+    reader = IO()
+    reader.poll(client, now)
+    reads, writes, flushes = reader.rates(start // IO_BUCKET_NS + 1)[0][5:, 2]
+    assert writes == pytest.approx(0.1)
+    assert np.isnan([reads, flushes]).all(), "this kernel does not count them"
 
 
 def test_a_host_that_boots_gives_no_negative_rate(influxd, client, now):
@@ -215,3 +227,42 @@ def test_the_ledger_gives_losses_in_percent_of_what_was_expected(influxd, client
     reader.poll(client, now)
     known = reader.state({"host": "h", "drive": "d1", "rail": "12v", "meter": "m"})
     assert (known["lost_percent"], known["gap_seconds"], known["volts"]) == (0.25, 0.5, 12.0)
+
+
+def workload(at: int, run: str = "r1", **classes: float) -> str:
+    figures = "".join(f",class_{name}={value}" for name, value in classes.items())
+    return f"workload,host=h,drive=d1,run={run} ops=100i,read_bytes=0i,write_bytes=4096i{figures} {at}"
+
+
+def test_a_load_has_the_quantiles_of_its_newest_second(influxd, client, now):
+    figures = {"fsync_p50_seconds": 0.001, "fsync_p99_seconds": 0.004, "fsync_max_seconds": 0.02}
+    influxd.write(
+        workload(now - 3 * SECOND, **figures),
+        workload(now - 2 * SECOND, **figures | {"fsync_p99_seconds": 0.008, "fsync_seconds": 0.9}),
+    )
+    influxd.write(*(f"workload,host=h,drive=d1,run=r1 class_{name}_ops={n}i {now - 2 * SECOND}"
+                    for name, n in (("fsync", 70), ("read", 0))))  # fmt: skip
+    reader = Loads()
+    reader.poll(client, now, {})
+    assert reader.newest == [
+        {
+            "host": "h", "drive": "d1", "run": "r1", "age_seconds": 2.0,
+            "classes": {"fsync": {"ops": 70, "seconds": 0.9, "p50": 0.001, "p99": 0.008, "max": 0.02}},
+        }
+    ]  # fmt: skip
+
+
+def test_a_load_without_quantiles_is_there_without(influxd, client, now):
+    influxd.write(workload(now - SECOND))
+    reader = Loads()
+    reader.poll(client, now, {})
+    assert [one["classes"] for one in reader.newest] == [{}]
+
+
+def test_a_load_that_is_over_is_none(influxd, client, now):
+    influxd.write(workload(now - 20 * SECOND), workload(now - 14 * SECOND, run="r2"))
+    reader = Loads()
+    reader.poll(client, now, {})
+    assert reader.newest == []
+    reader.poll(client, now, {"h": 5 * SECOND})  # by the controller's clock it is of 9 s ago
+    assert [(one["run"], one["age_seconds"]) for one in reader.newest] == [("r2", 9.0)]

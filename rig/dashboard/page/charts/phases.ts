@@ -39,11 +39,12 @@ export const phaseShade = (phase: string): string =>
 export const runBands = (run: string): Band[] => bands.filter((band) => band.run === run);
 
 // The bands of a drive: of runs on it, and on an array that it is a member of.
-export function driveBands(host: string, drive: string, of: readonly Band[] = bands): Band[] {
-  return of.filter(
-    (band) => band.host === host && (band.drive === drive || arrays[host]?.[band.drive]?.includes(drive)),
-  );
-}
+export const driveBands = (host: string, drive: string, of: readonly Band[] = bands): Band[] =>
+  of.filter((band) => band.host === host && isPartOf(host, drive, band.drive));
+
+// Whether a drive is what a run is on, or a member of the array that it is on.
+export const isPartOf = (host: string, drive: string, target: string): boolean =>
+  target === drive || (arrays[host]?.[target]?.includes(drive) ?? false);
 
 // A uPlot hook that shades the bands `list()` gives, with their names where there is room.
 export function shade(list: () => readonly Band[]) {

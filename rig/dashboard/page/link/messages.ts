@@ -177,11 +177,26 @@ export interface Round {
   watts: number | null;
 }
 
+export interface ClassFigures {
+  ops: number;
+  seconds?: number;
+  p50?: number;
+  p99?: number;
+  max?: number;
+}
+
+export interface Load extends DriveName {
+  run: string;
+  age_seconds: number;
+  classes: Record<string, ClassFigures>; // without those that had no operation
+}
+
 export interface Live {
   kind: "live";
   now_ns: number;
   slowness: number;
   influx: { ok: boolean; message: string };
+  loads: Load[];
   powerd: PowerStatus;
   rails: Trust[];
   bands: Band[];

@@ -122,8 +122,12 @@ export interface Health {
   unsafe_shutdowns?: number | null;
   power_on_hours?: number | null;
   data_units_written_bytes?: number | null;
-  power_state?: number | string | null;
   age_seconds?: number | null;
+}
+
+export interface PowerState {
+  number: number;
+  most_watts: number | null; // that its drive states for it
 }
 
 export interface RigDrive {
@@ -137,6 +141,7 @@ export interface RigDrive {
   profile: string | null;
   model: string | null;
   firmware: string | null;
+  seen: { run: string; age_seconds: number; power_state: PowerState | null } | null; // by the last run
   rails: string[];
   health: Health | null;
   rated_bytes: number | null;

@@ -9,6 +9,7 @@ export const stats = {
   last_seq: 0,
   reconnects: 0,
   messages: 0,
+  gap_seconds: 0, // in the traces of power that are drawn, of all drives
   drawn_until: 0, // s, the lab's time until which traces of power are drawn
 };
 

@@ -8,7 +8,8 @@ import { driveClass, driveDash, driveLooks } from "../dom/looks";
 import { driveColour } from "../dom/theme";
 import type { DriveName, RailName } from "../link/messages";
 import type { Row, Window } from "../link/window";
-import { fixed, number } from "../text/format";
+import { fixed, latency, number } from "../text/format";
+import { meanSeconds, REQUESTS } from "./latency";
 import { driveWatts } from "./power";
 
 interface Drive extends DriveName {
@@ -22,8 +23,8 @@ interface Chart {
   strip: Strip;
 }
 
-// Columns of an I/O section: reads/s, writes/s, flushes/s, read MB/s, write MB/s
-// (rig/dashboard/feed.py).
+// Columns of an I/O section: reads/s, writes/s, flushes/s, read MB/s, write MB/s, and those of
+// latency (rig/dashboard/feed.py).
 const FIGURES = 5;
 const CHARTS: ReadonlyArray<readonly [element: string, pick: Chart["pick"]]> = [
   ["iops", (columns) => [columns[0]!, columns[1]!]],
@@ -59,6 +60,10 @@ export function setLayout(io: DriveName[], rails: RailName[], span: number): voi
   });
 }
 
+// The channel of each drive whose host reports its I/O, by "host/drive".
+export const channels = (): ReadonlyMap<string, number> =>
+  new Map(drives.flatMap(({ key, channel }) => (channel === null ? [] : [[key, channel] as const])));
+
 export function draw(window: Window, end: number): void {
   for (const { pick, channels, strip } of charts) {
     const rows = channels.map((channel) => window.channels[channel]).filter((columns) => columns !== undefined);
@@ -84,14 +89,15 @@ export function drawNumbers(io: Window, power: Window): void {
         "tr",
         { "data-drive": drive.drive },
         make("th", { scope: "row" }, make("i"), manyHosts ? drive.key : drive.drive),
-        ...Array.from({ length: FIGURES + 1 }, () => make("td", { class: "n" })),
+        ...Array.from({ length: 1 + FIGURES + REQUESTS.length }, () => make("td", { class: "n" })),
       ),
     (row, drive) => {
       within(row, "i").className = `swatch ${driveClass(looks.get(drive.key)!)}`;
       const figures = Array.from({ length: FIGURES }, (_, column) =>
         drive.channel === null ? "–" : number(io.recent(drive.channel, column)),
       );
-      [fixed(driveWatts(power, drive.host, drive.drive), 2), ...figures].forEach((text, i) =>
+      const means = REQUESTS.map((one) => latency(drive.channel === null ? null : meanSeconds(io, drive.channel, one)));
+      [fixed(driveWatts(power, drive.host, drive.drive), 2), ...figures, ...means].forEach((text, i) =>
         setText(row.children[i + 1]!, text),
       );
       row.classList.toggle("busy", phases.driveBands(drive.host, drive.drive).some((band) => band.end_ns === null));

@@ -11,6 +11,7 @@ import * as ai from "./ai";
 import * as health from "./health";
 import * as hosts from "./hosts";
 import * as io from "./io";
+import * as latency from "./latency";
 import * as meters from "./meters";
 import * as power from "./power";
 import * as queue from "./queue";
@@ -59,6 +60,7 @@ export function onCampaign(message: CampaignMessage, reordered: boolean): void {
 
 export function onLive(message: Live): void {
   power.setTrust(message.rails, message.powerd);
+  latency.setLoads(message.loads);
   meters.draw(message.powerd);
 }
 
@@ -77,6 +79,7 @@ export function draw(end: number): void {
   hosts.draw();
   if (performance.now() - numbersAt < NUMBERS_MS) return;
   numbersAt = performance.now();
-  power.drawNumbers(windows.power);
+  power.drawNumbers(windows.power, windows.io, io.channels());
+  stats.gap_seconds = power.gapSeconds();
   io.drawNumbers(windows.io, windows.power);
 }

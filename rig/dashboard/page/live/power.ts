@@ -4,10 +4,11 @@ import { findGaps, hatch } from "../charts/gaps";
 import * as phases from "../charts/phases";
 import { railBand, railSeries } from "../charts/rails";
 import { Strip } from "../charts/strip";
-import { emptiness, id, make, setText } from "../dom/elements";
+import { emptiness, id, make, setText, within } from "../dom/elements";
 import type { DriveName, Meter, PowerStatus, RailName, Trust } from "../link/messages";
 import type { Row, Window } from "../link/window";
 import { fixed } from "../text/format";
+import * as latency from "./latency";
 import * as samples from "./samples";
 import { note } from "./trust";
 
@@ -78,7 +79,8 @@ function card(drive: Drive, manyHosts: boolean): Card {
     make("h3", {}, drive.drive, make("small", {}, manyHosts ? drive.host : ""), total, make("span", { class: "unit" }, "W"), samples.button(drive.host, drive.drive)),
     make("div", { class: "plot" }),
     make("ul", {}, ...rows.map((row) => row.element)),
-    make("p", { class: "health" }),
+    make("p", { class: "latency" }),
+    make("p", { class: "health" }, "temperature, power state: no report yet"),
   );
   return { ...drive, element, total, rows, strip: null, traces: { times: [], means: [] } };
 }
@@ -129,6 +131,12 @@ export function driveWatts(window: Window, host: string, drive: string): number 
   return sum;
 }
 
+// Seconds of gaps in what is drawn, of all drives.
+export function gapSeconds(): number {
+  const gaps = [...cards.values()].flatMap(({ traces }) => findGaps(traces.times, traces.means, GAP_SECONDS));
+  return gaps.reduce((sum, { start, end }) => sum + end - start, 0);
+}
+
 export function draw(window: Window, end: number): void {
   for (const shown of cards.values()) {
     const rails = shown.rails.map(({ channel }) => window.channels[channel]).filter((columns) => columns !== undefined);
@@ -138,8 +146,8 @@ export function draw(window: Window, end: number): void {
   }
 }
 
-export function drawNumbers(window: Window): void {
-  for (const { element, host, drive, total, rows, rails } of cards.values()) {
+export function drawNumbers(window: Window, io: Window, channels: ReadonlyMap<string, number>): void {
+  for (const { key, element, host, drive, total, rows, rails } of cards.values()) {
     setText(total, fixed(driveWatts(window, host, drive), 2));
     rails.forEach((rail, index) => {
       const row = rows[index]!;
@@ -151,6 +159,7 @@ export function drawNumbers(window: Window): void {
       row.note.title = title;
       row.element.className = kind;
     });
+    latency.show(within(element, ".latency"), io, channels.get(key) ?? null, host, drive);
     element.classList.toggle("busy", phases.driveBands(host, drive).some((band) => band.end_ns === null));
   }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import { expect, test } from "vitest";
 import { make } from "../dom/elements";
-import { describe as describeHealth } from "../live/health";
 import { machine } from "../rig/page";
 import { adoption, calibration, hosts, hostState, services, wear } from "../rig/tables";
 import type { RigHost } from "../link/replies";
@@ -24,12 +23,6 @@ test("a drive's wear has what is known", () => {
   expect(wear({ health: null, rated_bytes: null })).toBe("–");
   expect(wear({ health: { temperature_celsius: 41.4, percentage_used: 3, data_units_written_bytes: 2e12, media_errors: 0 }, rated_bytes: 6e14 })).toBe("41 °C · 3 % used · 2.00 TB written of 600 TB");
   expect(wear({ health: { media_errors: 2, age_seconds: 7200 }, rated_bytes: null })).toBe("▲ 2 media errors (2 h ago)");
-});
-
-test("a card's health is old after three minutes", () => {
-  expect(describeHealth({ temperature_celsius: 40, age_seconds: 60 })).toEqual({ text: "40 °C", old: false });
-  expect(describeHealth({ temperature_celsius: 40, age_seconds: 600 })).toEqual({ text: "40 °C · 10 min ago", old: true });
-  expect(describeHealth(null).text).toBe("");
 });
 
 test("a calibration has its state, its date and why", () => {

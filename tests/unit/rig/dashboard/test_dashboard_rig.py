@@ -216,6 +216,35 @@ def test_members_of_an_array_are_seen_by_name(tmp_path, lab_file, journal):
     assert read(tmp_path, lab_file)["drives"][1]["firmware"] == "7"
 
 
+STATES = [{"max_watts": 8.0}, {"max_watts": 4.5}]
+OF_ONE = {"drive": {"power_state": 1, "power_states": STATES}}
+OF_MEMBER = {"drive": {"hdd-1": {"power_state": 0, "power_states": STATES}, "hdd-2": {}}}
+
+
+@pytest.mark.parametrize(
+    ("power", "found"),
+    [
+        (OF_ONE, {"number": 1, "most_watts": 4.5}),
+        (None, None),  # of a run before power was recorded
+        ({"drive": {"apm": 128}}, None),
+        ({"drive": {"power_state": 7, "power_states": STATES}}, None),
+        ("x", None),
+    ],
+)
+def test_a_drive_is_in_the_power_state_that_its_last_run_recorded(tmp_path, lab_file, journal, power, found):
+    run = journal.plan()[0]
+    journal.end(run, T0)
+    settings(journal, run, drive={"serial": "JR1"}, power=power)
+    assert read(tmp_path, lab_file)["drives"][0]["seen"]["power_state"] == found
+
+
+def test_members_of_an_array_have_power_states_by_name(tmp_path, lab_file, journal):
+    run = journal.plan(drives=("array",))[0]
+    journal.end(run, T0)
+    settings(journal, run, drive={"hdd-1": {"serial": "JR2"}, "hdd-2": {"serial": "JR3"}}, power=OF_MEMBER)
+    assert read(tmp_path, lab_file)["drives"][1]["seen"]["power_state"] == {"number": 0, "most_watts": 8.0}
+
+
 @pytest.mark.parametrize("text", ["[1, 2]", "{", '{"drive": 3}', '{"drive": {"hdd-1": "x"}}', ""])
 def test_settings_that_are_no_settings_are_passed_over(tmp_path, lab_file, journal, text):
     run = journal.plan()[0]
