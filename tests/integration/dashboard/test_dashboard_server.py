@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import http.client
 import http.server
 import json
 import socket
@@ -31,6 +32,15 @@ from tests.support.programs import free_port, wait_for
 @pytest.fixture
 def dashboard(tmp_path: Path) -> Iterator[Dashboard]:
     dashboard = Dashboard(tmp_path, f"http://127.0.0.1:{free_port()}")  # no process listens there
+    dashboard.start()
+    yield dashboard
+    dashboard.stop()
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
+    """One that no test changes."""
+    dashboard = Dashboard(tmp_path_factory.mktemp("running"), f"http://127.0.0.1:{free_port()}")
     dashboard.start()
     yield dashboard
     dashboard.stop()
@@ -79,17 +89,92 @@ def test_requests_for_another_host_are_refused(dashboard: Dashboard):
     assert refused.value.response.status_code == 421
 
 
-def test_a_flood_of_connections_is_refused_and_the_server_goes_on(dashboard: Dashboard):
+SECRET = "a-token-of-this-test"
+HANDSHAKE = {
+    "upgrade": "websocket", "connection": "Upgrade", "sec-websocket-version": "13",
+    "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+}  # fmt: skip
+ADDRESSES = [
+    "/", "/campaign", "/rig", "/history", "/live", "/api/campaigns", "/api/campaign", "/api/rig",
+    "/api/power", "/api/io", "/api/samples", "/files/demo-1/report.html", "/metrics", "/healthz",
+    "/static/js/main.js",
+]  # fmt: skip
+
+
+def request(dashboard: Dashboard, target: str, **headers: str) -> tuple[int, str]:
+    """Status and text of the reply to a target as it stands: no client puts it in order."""
     address, port = dashboard.url.removeprefix("http://").rstrip("/").split(":")
-    held = [socket.create_connection((address, int(port))) for _ in range(500)]
-    wait_for(
-        lambda: httpx.get(f"{dashboard.url}healthz", trust_env=False).status_code == 503, 10, "it is full"
-    )
-    for one in held:
-        one.close()
-    wait_for(
-        lambda: httpx.get(f"{dashboard.url}healthz", trust_env=False).status_code == 200, 10, "it has room"
-    )
+    with contextlib.closing(http.client.HTTPConnection(address, int(port), timeout=60)) as connection:
+        connection.putrequest("GET", target, skip_host=True)
+        of_socket = HANDSHAKE if target.startswith("/live") else {}
+        for name, value in {"host": f"{address}:{port}", **of_socket, **headers}.items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        reply = connection.getresponse()
+        return reply.status, reply.read().decode()
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_no_address_answers_what_no_page_of_this_dashboard_asks(running: Dashboard, address: str):
+    replies = {
+        421: request(running, address, host="evil.example"),
+        403: request(running, address, origin="http://evil.example"),
+        400: request(running, f"{address}?token={SECRET}"),
+        414: request(running, f"{address}?campaign={'x' * 5000}"),
+    }
+    assert [status for status, _ in replies.values()] == list(replies)
+    for _, text in replies.values():
+        assert text.count("\n") == 1
+        assert len(text) < 400
+        assert SECRET not in text
+    assert SECRET not in running.log()
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/files/demo-1/../../password", "/files/demo-1/%2e%2e/%2e%2e/password", "/files/../password",
+        "/files/demo-1//etc/passwd", "/files/%2Fetc/passwd", "/files/demo-1/..%5c..%5cpassword",
+        "/files/demo-1/journal.sqlite", "/files/.hidden/report.html", "/static/../config.py",
+        "/static/js/%2e%2e/%2e%2e/config.py", "/static//etc/passwd", "//etc/passwd",
+        "/files/x%00/report.html",
+    ],
+)  # fmt: skip
+def test_no_path_leads_out_of_what_is_served(running: Dashboard, target: str):
+    journal = running.results / "demo-1" / "journal.sqlite"
+    journal.parent.mkdir(exist_ok=True)
+    journal.write_text("secret")
+    (running.results / ".hidden").mkdir(exist_ok=True)
+    (running.results / ".hidden" / "report.html").write_text("secret")
+    status, text = request(running, target)
+    assert status == 404
+    assert text.count("\n") <= 1
+    assert "secret" not in text
+    assert "root:" not in text
+
+
+def test_a_flood_of_connections_is_refused_and_a_page_goes_on(dashboard: Dashboard):
+    address, port = dashboard.url.removeprefix("http://").rstrip("/").split(":")
+
+    def health() -> int:
+        return httpx.get(f"{dashboard.url}healthz", trust_env=False, timeout=30).status_code
+
+    async def frames() -> None:
+        url = dashboard.url.replace("http", "ws") + "live"
+        async with websockets.connect(url, proxy=None) as page:
+            await page.recv()
+            held = [socket.create_connection((address, int(port))) for _ in range(500)]
+            try:
+                await asyncio.to_thread(wait_for, lambda: health() == 503, 30, "it is full")
+                began = [await page.recv() for _ in range(8)]
+                assert any(isinstance(message, bytes) for message in began)
+            finally:
+                for one in held:
+                    one.close()
+
+    asyncio.run(frames())
+    wait_for(lambda: health() == 200, 30, "it has room")
+    assert "Traceback" not in dashboard.log()
 
 
 def test_so_many_pages_can_be_open(dashboard: Dashboard):
