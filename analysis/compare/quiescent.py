@@ -109,13 +109,16 @@ def _quiescent(
     one: Comparison, ranked: Ranked, cells: Mapping[str, list[Run]], after: Mapping[str, AfterLoad]
 ) -> Quiescent:
     counting = {cell: [run for run in cells[cell] if run.counts] for cell in one.ranking.order}
-    found = tuple(_of_cell(cell, one.points[cell].ai, runs, after) for cell, runs in counting.items())
+    found = tuple(cell_after_load(cell, one.points[cell].ai, runs, after) for cell, runs in counting.items())
     if any(cell.to_quiescence is None for cell in found):
         return Quiescent(one, found, None, "")
     return Quiescent(one, found, ranked.ranking, _difference(one, ranked.ranking))
 
 
-def _of_cell(cell: str, ai: float, runs: Sequence[Run], after: Mapping[str, AfterLoad]) -> CellAfterLoad:
+def cell_after_load(
+    cell: str, ai: float, runs: Sequence[Run], after: Mapping[str, AfterLoad]
+) -> CellAfterLoad:
+    """Return a cell of which `runs` count, each with what it drew `after` its load."""
     own = [after[run.id] for run in runs]
     why = [f"{one.state}: {one.why}" for one in own if one.state != State.SETTLED]
     joules = [one.joules for one in own if one.joules is not None]

@@ -6,18 +6,20 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from joulerig.analysis import results
 from joulerig.analysis.compare import cells as comparisons
+from joulerig.analysis.compare.cells import Comparison
 from joulerig.analysis.energy import meters
 from joulerig.analysis.results import journal
 from joulerig.analysis.results.campaign import Campaign
 from joulerig.analysis.results.schema import CELL_FACTORS, EventKind, PhaseName, is_control
 from joulerig.rig.campaign import drive_record
+from joulerig.rig.dashboard.api.after_load import AfterLoads
 from joulerig.rig.dashboard.api.campaigns import kwh
 from joulerig.rig.dashboard.campaign import ai_table, words
 from joulerig.rig.dashboard.campaign.journal import Journal
@@ -40,11 +42,13 @@ NOTED = "SELECT run, event, detail FROM event WHERE event IN (?, ?) ORDER BY seq
 RUN_FIELDS = ("id", "ordinal", "replicate", "host", "status", "reason", "started_ns", "ended_ns")
 
 
-def read(folder: Path, state_dir: Path | None, *, has_log: bool) -> dict[str, Any]:
+def read(
+    folder: Path, state_dir: Path | None, *, has_log: bool, after: AfterLoads | None = None
+) -> dict[str, Any]:
     """Return the reply for the campaign in `folder`. Raises sqlite3.Error, JoulerigError.
 
     `state_dir`: of the drives' record and the log; None: there is none. `has_log`: whether the log
-    of campaigns is of this one.
+    of campaigns is of this one. `after`: remembers traces of runs between calls.
     """
     campaign = results.load(folder)
     with closing(_Opened(folder / journal.FILE)) as opened:
@@ -60,7 +64,7 @@ def read(folder: Path, state_dir: Path | None, *, has_log: bool) -> dict[str, An
     return {
         "id": campaign.id,
         "kind": campaign.kind,
-        "cells": _cells(campaign, content, table, found),
+        "cells": _cells(campaign, content, table, found, after or AfterLoads()),
         "endurance": endurance(campaign, state_dir),
         "kwh": kwh(joules),
         "kwh_missing": rows - known,
@@ -127,7 +131,11 @@ def _dropped(noted: list[sqlite3.Row]) -> dict[str, dict[str, str]]:
 
 
 def _cells(
-    campaign: Campaign, content: Mapping[str, Any], table: list[dict[str, Any]], found: Mapping[str, Any]
+    campaign: Campaign,
+    content: Mapping[str, Any],
+    table: list[dict[str, Any]],
+    found: Mapping[str, Any],
+    after: AfterLoads,
 ) -> list[dict[str, Any]]:
     """Return the cells in plan order, each with its runs, its AI and why it was left out."""
     figures: dict[tuple[str, ...], dict[str, Any]] = {}
@@ -137,7 +145,8 @@ def _cells(
         untested[group] = block["untested"]
         for filesystem, row in block["cells"].items():
             figures |= {(*group, filesystem, scheduler): cell for scheduler, cell in row.items()}
-    intervals = _intervals(campaign)
+    compared = comparisons.compare_cells(campaign)
+    intervals, to_quiescence = _intervals(compared), after.by_cell(campaign, compared)
     cells: dict[str, dict[str, Any]] = {}
     for run in content["runs"]:
         if is_control(levels := ai_table.factors(run)):
@@ -156,6 +165,7 @@ def _cells(
                     for metric in ai_table.WORK
                     if metric in shown
                 },
+                "to_quiescence": to_quiescence.get(run["cell"]),
                 "unmetered": shown.get("unmetered"),
                 "untested": untested.get(group, ""),
                 "dropped": found["dropped"].get(run["cell"]),
@@ -164,10 +174,10 @@ def _cells(
     return list(cells.values())
 
 
-def _intervals(campaign: Campaign) -> dict[tuple[str, str], dict[str, float]]:
+def _intervals(compared: Sequence[Comparison]) -> dict[tuple[str, str], dict[str, float]]:
     """Return the report's own 95 % interval of each cell and metric that has one."""
     found: dict[tuple[str, str], dict[str, float]] = {}
-    for one in comparisons.compare_cells(campaign):
+    for one in compared:
         for cell, precision in one.precision.items():
             for metric, interval in (("ops", precision.interval), ("mb", precision.interval_mb)):
                 if interval is not None:

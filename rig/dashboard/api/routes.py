@@ -28,6 +28,7 @@ from joulerig.rig.common import process, supervisor
 from joulerig.rig.common.errors import UserError, validate
 from joulerig.rig.dashboard import powerd
 from joulerig.rig.dashboard.api import campaign, files, reported, rig, views
+from joulerig.rig.dashboard.api.after_load import AfterLoads
 from joulerig.rig.dashboard.api.campaigns import Campaigns
 from joulerig.rig.dashboard.api.control import LONGEST_BODY, PATH, Asked, Control, Token
 from joulerig.rig.dashboard.api.kept import Kept
@@ -81,7 +82,7 @@ class Api:
         """`control`: what campaigns are controlled by, and the token; None: by nothing."""
         self._sources, self._control = sources, control
         self._kept, self._views = Kept(), Kept(most=MOST_VIEWS)
-        self._campaigns = Campaigns(sources.results)
+        self._campaigns, self._after = Campaigns(sources.results), AfterLoads()
         self._processes = Processes(self._pids)
         self._threads = ThreadPoolExecutor(THREADS, "api")
 
@@ -117,7 +118,7 @@ class Api:
         folder, state_dir = self._sources.results / name, self._sources.state_dir
 
         def read() -> dict[str, Any]:
-            return campaign.read(folder, state_dir, has_log=name == latest)
+            return campaign.read(folder, state_dir, has_log=name == latest, after=self._after)
 
         found: dict[str, Any] = self._kept.get(("campaign", name), CAMPAIGN_SECONDS, read)
         return {**found, "resuming": self._control[0].resuming(name) if self._control else None}

@@ -92,6 +92,7 @@ export function fill(td: HTMLElement, cell: PlannedCell | undefined): void {
   td.replaceChildren(
     make("span", { class: "value" }, aiText(cell)),
     ...(ai ? [make("small", {}, intervalText(cell))] : []),
+    ...(ai?.n ? [make("small", { class: "quiescence", title: cell.to_quiescence?.why }, quiescenceText(cell))] : []),
     make("span", { class: "replicates" }, ...cell.runs.map(replicate)),
     ...(cell.dropped ? [make("small", { class: "reason" }, `▽ left out by ${cell.dropped.by}: ${cell.dropped.reason}`)] : []),
   );
@@ -108,6 +109,14 @@ export function intervalText({ ai: { ops } }: PlannedCell): string {
   return ops.interval
     ? `${number(ops.interval.low)} to ${number(ops.interval.high)}, n ${ops.n}`
     : `n ${ops.n}: too few for an interval`;
+}
+
+// AI with what the drive drew above idle after the load. Where power did not come back to idle
+// within the tail, more than was measured may have followed, so that it is at most that.
+export function quiescenceText({ to_quiescence: quiet }: Pick<PlannedCell, "to_quiescence">): string {
+  if (!quiet || quiet.ops_per_joule === null) return "to quiescence: not known";
+  const all = quiet.settled === quiet.runs;
+  return `${all ? "" : "≤ "}${number(quiet.ops_per_joule)} to quiescence` + (all ? "" : `, ${quiet.settled} of ${quiet.runs} back at idle`);
 }
 
 function replicate(run: Replicate): HTMLElement {

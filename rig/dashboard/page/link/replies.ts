@@ -72,6 +72,7 @@ export interface PlannedCell {
   cell: string;
   runs: Replicate[];
   ai: Partial<Record<Metric, Figure & { interval: Interval | null }>>;
+  to_quiescence: { ops_per_joule: number | null; runs: number; settled: number; why: string } | null;
   unmetered: Cell["unmetered"] | null;
   untested: string;
   dropped: { by: string; reason: string } | null;

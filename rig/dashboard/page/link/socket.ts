@@ -4,8 +4,8 @@ import { decode, type Frame } from "./frames";
 import type { Message } from "./messages";
 import { stats } from "./stats";
 
-// The server sends several times a second. After the first silence what is shown counts as old; after
-// the second the connection is given up.
+// The server sends several times a second. After the first silence what is shown counts as old;
+// after the second the connection is given up.
 const QUIET_MS = 5000;
 const SILENCE_MS = 15000;
 const FIRST_WAIT_MS = 500;

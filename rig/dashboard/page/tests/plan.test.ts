@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import { beforeEach, describe, expect, test } from "vitest";
-import { aiText, describeRun, fill, grids, intervalText } from "../campaign/plan";
+import { aiText, describeRun, fill, grids, intervalText, quiescenceText } from "../campaign/plan";
 import { make } from "../dom/elements";
 import type { PlannedCell, Replicate } from "../link/replies";
 
@@ -11,7 +11,7 @@ const run = (more: Partial<Replicate> = {}): Replicate => ({
 });
 const cell = (more: Partial<PlannedCell> = {}): PlannedCell => ({
   drive: "nvme", workload: "varmail", factors: {}, filesystem: "ext4", scheduler: "none", cell: "nvme/ext4/none/varmail",
-  runs: [run()], ai: {}, unmetered: null, untested: "", dropped: null, ...more,
+  runs: [run()], ai: {}, to_quiescence: null, unmetered: null, untested: "", dropped: null, ...more,
 });
 const AI = { mean: 200, low: 190, high: 210, n: 3, share: 1, mark: "" as const, interval: { low: 180, high: 220 } };
 
@@ -51,6 +51,17 @@ describe("a cell", () => {
     expect(intervalText(cell({ ai: { ops: AI } }))).toBe("180 to 220, n 3");
     expect(intervalText(cell({ ai: { ops: { ...AI, interval: null, n: 1 } } }))).toBe("n 1: too few for an interval");
     expect(intervalText(cell({ ai: { ops: { ...AI, n: 0 } } }))).toBe("partial runs only");
+  });
+
+  test("shows AI to quiescence: at most that where power was not back at idle", () => {
+    const quiet = { ops_per_joule: 195.4, runs: 3, settled: 3, why: "" };
+    expect(quiescenceText({ to_quiescence: quiet })).toBe("195 to quiescence");
+    expect(quiescenceText({ to_quiescence: { ...quiet, settled: 1 } })).toBe("≤ 195 to quiescence, 1 of 3 back at idle");
+    expect(quiescenceText({ to_quiescence: { ...quiet, ops_per_joule: null } })).toBe("to quiescence: not known");
+    fill(td, cell({ ai: { ops: AI }, to_quiescence: { ...quiet, settled: 2, why: "the tail ends 2 s after the load" } }));
+    expect(td.querySelector<HTMLElement>(".quiescence")!.title).toBe("the tail ends 2 s after the load");
+    fill(td, cell());
+    expect(td.querySelector(".quiescence")).toBeNull();
   });
 
   test("has a symbol for each replicate, with words for screen readers", () => {

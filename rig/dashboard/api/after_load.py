@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""AI to quiescence of cells, by the rule of the report (docs/decisions/044-quiescence.md)."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from joulerig.analysis.compare import quiescent
+from joulerig.analysis.compare.cells import AI, Comparison
+from joulerig.analysis.results import power_points, run_file
+from joulerig.analysis.results.campaign import Campaign, Run
+from joulerig.analysis.runs import over_time, quiescence
+from joulerig.analysis.runs.over_time import PowerOverTime
+
+MOST_RUNS = 5000  # of which the power after the load is kept
+# What is about the load: a campaign's runs would be a lot of it.
+NOT_NEEDED: dict[str, Any] = {"instants": np.array([]), "watts": np.array([]), "work": None, "reported": None}
+
+
+class AfterLoads:
+    """What runs drew after their loads. Any thread may ask; each run's trace is read once."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[Path, tuple[int, PowerOverTime | None]] = OrderedDict()
+
+    def by_cell(self, campaign: Campaign, compared: Sequence[Comparison]) -> dict[str, dict[str, Any]]:
+        """Return `ops_per_joule` (None: not known), `runs`, `settled` and `why` not all are."""
+        over = {run.id: power for run in campaign.runs if run.counts and (power := self._power(run))}
+        after, cells = quiescence.by_run(campaign, over), campaign.cells()
+        found = {}
+        for one in compared:
+            for cell in one.ranking.order if one.quantity == AI else ():
+                runs = [run for run in cells[cell] if run.counts]
+                shown = quiescent.cell_after_load(cell, one.points[cell].ai, runs, after)
+                found[cell] = {
+                    "ops_per_joule": shown.to_quiescence,
+                    "runs": shown.runs,
+                    "settled": shown.settled,
+                    "why": shown.why[0] if shown.why else "",
+                }
+        return found
+
+    def _power(self, run: Run) -> PowerOverTime | None:
+        trace = run.folder / "power.csv"
+        try:
+            changed_ns = trace.stat().st_mtime_ns
+        except OSError:
+            return None
+        known = self._kept.pop(trace, None)
+        if known is None or known[0] != changed_ns:
+            try:
+                power = over_time.read_run(run)
+                known = changed_ns, power and replace(power, **NOT_NEEDED)
+            except (power_points.PowerFileError, run_file.RunFileError):
+                known = changed_ns, None  # 'rig verify' says what is wrong with it
+        self._kept[trace] = known
+        while len(self._kept) > MOST_RUNS:
+            self._kept.popitem(last=False)
+        return known[1]
