@@ -3,112 +3,24 @@
 
 from __future__ import annotations
 
-import os
+import json
 import re
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
-from joulerig.virtuallab.clock import shared
 from joulerig.virtuallab.clock.page import LabClock
 from tests.support import ROOT
-from tests.support.dashboard_feed import RAILS, Feed
-from tests.support.dashboard_journal import QUESTION, WritableJournal
-from tests.support.dashboard_page import launch, wait_for
-from tests.support.dashboard_powerd import Powerd, meter
-from tests.support.dashboard_server import Dashboard
-from tests.support.influxd import Influxd
+from tests.support.dashboard_journal import QUESTION
+from tests.support.dashboard_lab import Lab
+from tests.support.dashboard_page import wait_for
+from tests.support.dashboard_show import LAB
 
 SECOND = 1_000_000_000
-NAME = "demo-20261120-201500"
+PATIENCE = 20_000  # ms: of what is fetched, by a machine that does other things too
 BEST = "td.ai-cell.best"
 FIRST = 'td.ai-cell[data-filesystem="ext4"][data-scheduler="none"]'
-
-
-@dataclass
-class Lab:
-    """All that stands behind the page."""
-
-    influxd: Influxd
-    feed: Feed
-    powerd: Powerd
-    dashboard: Dashboard
-    journals: list[WritableJournal] = field(default_factory=list)
-
-    def journal(self, campaign: str = NAME, created_ns: int | None = None, **more: Any) -> WritableJournal:
-        journal = WritableJournal(self.dashboard.results, campaign, created_ns or time.time_ns(), **more)
-        self.journals.append(journal)
-        return journal
-
-
-@pytest.fixture
-def lab(influxd: Influxd, tmp_path: Path) -> Iterator[Lab]:
-    dashboard = Dashboard(tmp_path, influxd.url)
-    feed = Feed(influxd.write, noise=False)
-    powerd = Powerd(dashboard.socket, [meter(name) for name in sorted({rail[2] for rail in RAILS})])
-    lab = Lab(influxd, feed, powerd, dashboard)
-    feed.backfill(5)
-    feed.start()
-    try:
-        dashboard.start()
-        yield lab
-        assert "Traceback" not in dashboard.log(), dashboard.log()
-    finally:
-        dashboard.stop()
-        feed.stop()
-        powerd.stop()
-        for journal in lab.journals:
-            journal.close()
-
-
-@pytest.fixture
-def slow_lab(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LabClock]:
-    """The clock of a virtual lab, which the dashboard goes by."""
-    monkeypatch.setenv("JOULERIG_VAR", str(tmp_path / "var"))
-    clock = LabClock.create(shared.page())
-    lab.dashboard.stop()
-    lab.dashboard.settings["virtual"] = True
-    lab.dashboard.start()
-    yield clock
-    clock.close()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = launch(playwright)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    page = browser.new_page(viewport={"width": 1280, "height": 800})
-    requests: list[str] = []
-    errors: list[str] = []
-    page.on("request", lambda request: requests.append(request.url))
-    page.on("websocket", lambda socket: requests.append(socket.url))
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    yield page
-    if folder := os.environ.get("DASHBOARD_SCREENSHOTS"):
-        page.screenshot(
-            path=Path(folder) / f"{os.environ['PYTEST_CURRENT_TEST'].split('::')[1].split(' ')[0]}.png"
-        )
-    page.close()
-    assert requests
-    assert {urlsplit(url).hostname for url in requests} == {"127.0.0.1"}
-    assert errors == []
-
-
-def number(page: Page, selector: str) -> float:
-    text = page.locator(selector).inner_text()
-    return float(text) if text != "–" else float("nan")
 
 
 def test_watts_and_rates_are_those_that_were_written(lab: Lab, page: Page):
@@ -121,7 +33,8 @@ def test_watts_and_rates_are_those_that_were_written(lab: Lab, page: Page):
     expect(page.locator('.card[data-drive="hdd-1"] .rail')).to_have_text(["5v", "12v"])
     assert page.locator(".card").count() == 7
     row = page.locator('#drives tr[data-drive="nvme-plp"] td')
-    expect(row).to_have_text(["9.00", "0", "1000", "1000", "0", "4.10"], timeout=15000)
+    figures = ["9.00", "0", "1000", "1000", "0", "4.10", "–", "200 µs", "700 µs"]
+    expect(row).to_have_text(figures, timeout=15000)
     expect(page.locator('#drives tr[data-drive="nvdimm"] td').first).to_have_text("–")  # no rail: no watts
     drawn = page.evaluate(
         """() => { const c = document.querySelector('.card[data-drive="nvme-plp"] canvas');
@@ -129,6 +42,33 @@ def test_watts_and_rates_are_those_that_were_written(lab: Lab, page: Page):
         return new Set(new Uint32Array(d.buffer)).size }"""
     )
     assert drawn > 10, "the chart is empty"
+
+
+def test_a_card_has_latencies_and_the_drives_power_state(lab: Lab, page: Page):
+    lab_file = lab.dashboard.folder / "lab.json"
+    lab_file.write_text(json.dumps(LAB))
+    lab.dashboard.stop()
+    lab.dashboard.settings["lab_file"] = str(lab_file)
+    lab.dashboard.start()
+    journal = lab.journal()
+    run, *_ = journal.plan()
+    journal.end(run, time.time_ns() - 300 * SECOND, ops=20000, joules=100.0)
+    power = {"drive": {"power_state": 1, "power_states": [{"max_watts": 8.0}, {"max_watts": 4.5}]}}
+    settings = journal.folder / "runs" / run / "settings.json"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(json.dumps({"drive": {"serial": "JR1"}, "power": power}))
+    lab.feed.loaded.add("nvme-plp")
+    page.goto(lab.dashboard.url)
+    busy, idle = (page.locator(f'.card[data-drive="{drive}"]') for drive in ("nvme-plp", "sata-plp"))
+    expect(busy.locator(".latency")).to_have_text(
+        "fsync: p50 800 µs · p99 3.10 ms · most 9.40 ms"
+        " append: p50 40.0 µs · p99 200 µs · most 1.10 ms"
+        " mean of a request: write 200 µs · flush 700 µs",
+        timeout=PATIENCE,
+    )
+    expect(idle.locator(".latency")).to_have_text("no requests")
+    expect(busy.locator(".health")).to_contain_text("power state 1 (≤ 4.50 W), 5 min ago", timeout=PATIENCE)
+    expect(idle.locator(".health")).to_contain_text("power state not measured")
 
 
 def test_frames_go_on_and_none_is_lost(lab: Lab, page: Page):
@@ -238,68 +178,6 @@ def test_time_left_is_at_most_so_long_while_rounds_are_open_ended(lab: Lab, page
     expect(page.locator("#eta")).to_have_text(re.compile(r"^≤ (10|9):\d\d$"), timeout=15000)
 
 
-def test_influxdb_goes_and_comes_back(lab: Lab, page: Page):
-    page.goto(lab.dashboard.url)
-    total = page.locator('.card[data-drive="nvme-plp"] .total')
-    expect(total).to_have_text("5.00", timeout=15000)
-    lab.influxd.stop()
-    expect(page.locator("#notices")).to_contain_text("InfluxDB cannot be reached", timeout=15000)
-    expect(total).to_have_text("–", timeout=15000)  # an old value is not shown as if it were now's
-    before = page.evaluate("rigStats.frames")
-    wait_for(page, f"rigStats.frames > {before} + 4")
-    lab.feed.loaded.add("nvme-plp")
-    lab.influxd.start()
-    expect(page.locator("#notices")).not_to_contain_text("InfluxDB", timeout=15000)
-    expect(total).to_have_text("9.00", timeout=15000)
-    assert page.evaluate("rigStats.reconnects") == 0, "the page's own connection has nothing to do with it"
-
-
-def test_the_page_comes_back_when_the_dashboard_does(lab: Lab, page: Page):
-    journal = lab.journal()
-    journal.plan()
-    page.goto(lab.dashboard.url)
-    wait_for(page, "window.rigStats?.frames > 2")
-    lab.dashboard.stop()
-    expect(page.locator("#link")).to_contain_text("reconnecting")
-    expect(page.locator("#notices")).to_contain_text("the figures here are old")
-    lab.dashboard.start()
-    wait_for(page, "rigStats.reconnects === 1")
-    frames = page.evaluate("rigStats.frames")
-    wait_for(page, f"rigStats.frames > {frames} + 4")
-    expect(page.locator("#link")).to_contain_text("live")
-    expect(page.locator("#queue .run")).to_have_count(4)
-
-
-def test_points_that_come_in_batches_are_no_silence(lab: Lab, page: Page):
-    lab.feed.batch_seconds = 3.0  # as late as powerd may be
-    page.goto(lab.dashboard.url)
-    total = page.locator('.card[data-drive="sata-plp"] .total')
-    expect(total).to_have_text("1.40", timeout=15000)
-    seen = set()
-    end = time.monotonic() + 7
-    while time.monotonic() < end:
-        seen.add(total.inner_text())
-        page.wait_for_timeout(200)
-    assert seen == {"1.40"}
-    expect(page.locator('.card[data-drive="sata-plp"] .trust')).not_to_contain_text("no reading")
-
-
-def test_a_silent_meter_is_named_and_its_rails_show_no_value(lab: Lab, page: Page):
-    page.goto(lab.dashboard.url)
-    expect(page.locator('.card[data-drive="sata-plp"] .total')).to_have_text("1.40", timeout=15000)
-    lab.feed.silent.add("tap1b")
-    lab.powerd.meters["tap1b"] = meter("tap1b", "silent", "no frame for 5 s", lost=5000, gap_seconds=5.0)
-    expect(page.locator('#meters tr[data-meter="tap1a"]')).to_contain_text("● balanced")
-    expect(page.locator("#notices")).to_contain_text("Meter tap1b is silent: no frame for 5 s", timeout=10000)
-    expect(page.locator('#meters tr[data-meter="tap1b"]')).to_contain_text("5.00 %")
-    expect(page.locator('#meters tr[data-meter="tap1b"]')).to_contain_text("▲ -5000 unaccounted for")
-    expect(page.locator('.card[data-drive="sata-plp"] .trust')).to_contain_text("silent")
-    expect(page.locator('.card[data-drive="sata-plp"] .total')).to_have_text("–", timeout=10000)
-    expect(page.locator('.card[data-drive="nvme-plp"] .total')).to_have_text("5.00")
-    lab.powerd.stop()
-    expect(page.locator("#notices")).to_contain_text("the power daemon does not answer", timeout=10000)
-
-
 def test_slow_motion_is_shown_and_time_goes_as_slowly(lab: Lab, slow_lab: LabClock, page: Page):
     lab.journal()
     page.goto(lab.dashboard.url)
@@ -359,9 +237,6 @@ def test_nothing_runs_over_the_side(lab: Lab, page: Page, width: int, height: in
         box = page.locator(selector).first.bounding_box()
         assert box
         assert box["y"] < height, f"{selector} is below the first screen"
-
-
-PATIENCE = 20_000  # ms: of what is fetched, by a machine that does other things too
 
 
 def test_a_campaigns_page_has_its_plan_its_failures_and_its_trace(lab: Lab, page: Page):
