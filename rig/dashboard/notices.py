@@ -72,13 +72,24 @@ def _silences(message: Mapping[str, Any], states: Mapping[str, str]) -> Iterator
     ages: dict[str, float] = {}
     for rail in message["rails"]:
         ages[rail["meter"]] = min(rail["age_seconds"], ages.get(rail["meter"], rail["age_seconds"]))
-    for meter, age in sorted(ages.items()):
-        # Of one that is silent or failed, or is no more, powerd's state says why.
-        if age > SILENT_SECONDS and (states.get(meter) == "streaming" or not message["powerd"]["ok"]):
-            yield BAD, f"No watts of meter {meter} for {_lasted(age)}: its points do not reach InfluxDB."
-    for host, age in sorted(message["agents"].items()):
-        if age > SILENT_SECONDS:
-            yield WARN, f"No I/O figures of host {host} for {_lasted(age)}: its agent is silent, or behind."
+    # Of one that is silent or failed, or is no more, powerd's state says why.
+    unsure = not message["powerd"]["ok"]
+    known = {name: age for name, age in ages.items() if unsure or states.get(name) == "streaming"}
+    if found := _silent(known, "meter"):
+        yield BAD, f"No watts of {found}: what is measured does not reach InfluxDB."
+    if found := _silent(message["agents"], "host"):
+        yield WARN, f"No I/O figures of {found}: no agent there reports, or it is behind."
+
+
+def _silent(ages: Mapping[str, float], noun: str) -> str:
+    """Return which of them are silent and for how long, in words; empty where none is."""
+    silent = {name: age for name, age in sorted(ages.items()) if age > SILENT_SECONDS}
+    if not silent:
+        return ""
+    least = _lasted(min(silent.values()))
+    if len(silent) == 1:
+        return f"{noun} {next(iter(silent))} for {least}"
+    return f"{noun}s {', '.join(silent)} for {least} or more"
 
 
 def _lasted(seconds: float) -> str:

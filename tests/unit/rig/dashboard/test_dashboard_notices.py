@@ -74,13 +74,14 @@ def test_a_campaign_that_is_over_may_be_quiet():
         (
             {"rails": [{"meter": "tap1", "age_seconds": 130.0}]},
             "bad",
-            "No watts of meter tap1 for 2 min: its points do not reach InfluxDB.",
+            "No watts of meter tap1 for 2 min: what is measured does not reach InfluxDB.",
         ),
         (
             {"agents": {"h1": 12.0, "h2": 3.0}},
             "warn",
-            "No I/O figures of host h1 for 10 s: its agent is silent, or behind.",
+            "No I/O figures of host h1 for 10 s: no agent there reports, or it is behind.",
         ),
+        ({"agents": {"h1": 90.0, "h2": 31.0, "h3": 1.0}}, "warn", "of hosts h1, h2 for 30 s or more:"),
         ({"agents": {"h1": 3 * 3600.0}}, "warn", "for 3 h"),
     ],
 )
