@@ -66,7 +66,7 @@ export function show(cells: readonly PlannedCell[]): void {
         ),
       ),
     (element, grid) => {
-      setText(within(element, ".untested"), grid.untested);
+      setText(within(element, ".untested"), [grid.untested, quiescenceMissing([...grid.cells.values()])].filter(Boolean).join("; "));
       const places = element.querySelectorAll<HTMLElement>("tbody td");
       grid.filesystems.forEach((filesystem, r) =>
         grid.schedulers.forEach((scheduler, c) => {
@@ -87,12 +87,13 @@ export function fill(td: HTMLElement, cell: PlannedCell | undefined): void {
     return;
   }
   const ai = cell.ai.ops;
+  const quiet = cell.to_quiescence;
   td.classList.toggle("best", ai?.mark === "best");
   td.classList.toggle("dropped", cell.dropped !== null);
   td.replaceChildren(
     make("span", { class: "value" }, aiText(cell)),
     ...(ai ? [make("small", {}, intervalText(cell))] : []),
-    ...(ai?.n ? [make("small", { class: "quiescence", title: cell.to_quiescence?.why }, quiescenceText(cell))] : []),
+    ...(quiet?.ops_per_joule == null ? [] : [make("small", { class: "quiescence", title: quiet.why }, quiescenceText(quiet.ops_per_joule, quiet))]),
     make("span", { class: "replicates" }, ...cell.runs.map(replicate)),
     ...(cell.dropped ? [make("small", { class: "reason" }, `▽ left out by ${cell.dropped.by}: ${cell.dropped.reason}`)] : []),
   );
@@ -113,10 +114,16 @@ export function intervalText({ ai: { ops } }: PlannedCell): string {
 
 // AI with what the drive drew above idle after the load. Where power did not come back to idle
 // within the tail, more than was measured may have followed, so that it is at most that.
-export function quiescenceText({ to_quiescence: quiet }: Pick<PlannedCell, "to_quiescence">): string {
-  if (!quiet || quiet.ops_per_joule === null) return "to quiescence: not known";
-  const all = quiet.settled === quiet.runs;
-  return `${all ? "" : "≤ "}${number(quiet.ops_per_joule)} to quiescence` + (all ? "" : `, ${quiet.settled} of ${quiet.runs} back at idle`);
+export function quiescenceText(value: number, { runs, settled }: { runs: number; settled: number }): string {
+  const all = settled === runs;
+  return `${all ? "" : "≤ "}${number(value)} to quiescence` + (all ? "" : `, ${settled} of ${runs} back at idle`);
+}
+
+// Why no cell of several has it; said once, and not at all where none has an AI either.
+export function quiescenceMissing(cells: readonly Pick<PlannedCell, "to_quiescence">[]): string {
+  const found = cells.flatMap(({ to_quiescence }) => to_quiescence ?? []);
+  if (!found.length || found.some(({ ops_per_joule }) => ops_per_joule !== null)) return "";
+  return `AI to quiescence ${found[0]!.why || "not known"}`;
 }
 
 function replicate(run: Replicate): HTMLElement {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 import { beforeEach, describe, expect, test } from "vitest";
-import { aiText, describeRun, fill, grids, intervalText, quiescenceText } from "../campaign/plan";
+import { aiText, describeRun, fill, grids, intervalText, quiescenceMissing, quiescenceText } from "../campaign/plan";
 import { make } from "../dom/elements";
 import type { PlannedCell, Replicate } from "../link/replies";
 
@@ -55,9 +55,12 @@ describe("a cell", () => {
 
   test("shows AI to quiescence: at most that where power was not back at idle", () => {
     const quiet = { ops_per_joule: 195.4, runs: 3, settled: 3, why: "" };
-    expect(quiescenceText({ to_quiescence: quiet })).toBe("195 to quiescence");
-    expect(quiescenceText({ to_quiescence: { ...quiet, settled: 1 } })).toBe("≤ 195 to quiescence, 1 of 3 back at idle");
-    expect(quiescenceText({ to_quiescence: { ...quiet, ops_per_joule: null } })).toBe("to quiescence: not known");
+    expect(quiescenceText(195.4, quiet)).toBe("195 to quiescence");
+    expect(quiescenceText(195.4, { ...quiet, settled: 1 })).toBe("≤ 195 to quiescence, 1 of 3 back at idle");
+    const unknown = { ...quiet, ops_per_joule: null, why: "not known: no power points" };
+    expect(quiescenceMissing([{ to_quiescence: unknown }, { to_quiescence: null }])).toBe("AI to quiescence not known: no power points");
+    expect(quiescenceMissing([{ to_quiescence: unknown }, { to_quiescence: quiet }])).toBe("");
+    expect(quiescenceMissing([{ to_quiescence: null }])).toBe("");
     fill(td, cell({ ai: { ops: AI }, to_quiescence: { ...quiet, settled: 2, why: "the tail ends 2 s after the load" } }));
     expect(td.querySelector<HTMLElement>(".quiescence")!.title).toBe("the tail ends 2 s after the load");
     fill(td, cell());
