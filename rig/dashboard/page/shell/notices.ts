@@ -33,12 +33,20 @@ export function setLink(up: boolean, heardMs: number): void {
 }
 
 function draw(): void {
+  const all = [...(lostAt === null ? [] : [lost((Date.now() - lostAt) / 1000)]), ...own, ...sent];
+  // A sentence whose numbers change is the same one; those of tap1a and tap2a are two.
+  const seen = new Map<string, number>();
+  const shown = all.map(([kind, text]) => {
+    const key = text.replace(/[\d:]+/g, "#");
+    seen.set(key, (seen.get(key) ?? 0) + 1);
+    return { kind, text, key: `${key}|${seen.get(key)}` };
+  });
   keyed(
     id("notices"),
-    [...(lostAt === null ? [] : [lost((Date.now() - lostAt) / 1000)]), ...own, ...sent],
-    ([, text]) => text.replace(/[\d:]+/g, "#"), // a sentence whose numbers change is the same one
+    shown,
+    ({ key }) => key,
     () => make("p"),
-    (element, [kind, text]) => {
+    (element, { kind, text }) => {
       element.className = "notice " + kind;
       setText(element, text);
     },

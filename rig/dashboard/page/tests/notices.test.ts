@@ -44,3 +44,12 @@ test("a sentence whose number changes keeps its element: a screen reader does no
   expect(texts()).toEqual(["No event for 12 min."]);
   expect(place().children[0]!.className).toBe("notice bad");
 });
+
+test("sentences that differ in numbers alone are each there once", () => {
+  const both: ["bad", string][] = [["bad", "Meter tap1a is silent."], ["bad", "Meter tap2a is silent."]];
+  set(both);
+  set(both);
+  expect(texts()).toEqual(["Meter tap1a is silent.", "Meter tap2a is silent."]);
+  set([]);
+  expect(texts()).toEqual([]);
+});
