@@ -9,7 +9,6 @@ import typer
 
 from joulerig.errors import JoulerigError
 from joulerig.rig.cli import (
-    compare,
     drives,
     lab,
     report,
@@ -20,6 +19,7 @@ from joulerig.rig.cli import (
     verify,
     workloads,
 )
+from joulerig.rig.cli.compare import command as compare
 from joulerig.rig.cli.hosts import command as hosts
 from joulerig.rig.cli.hosts import discover, doctor
 from joulerig.rig.cli.measure import command as measure

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from joulerig.analysis import results
-from joulerig.rig.cli import compare
+from joulerig.rig.cli.compare import command as compare
 from tests.support import simulated_campaign
 
 

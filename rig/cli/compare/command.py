@@ -19,10 +19,13 @@ from joulerig.analysis import results
 from joulerig.analysis.compare import campaigns
 from joulerig.analysis.compare.campaigns import Change
 from joulerig.analysis.gate import junit as as_junit
+from joulerig.analysis.gate import series as followed
 from joulerig.analysis.gate import verdicts
+from joulerig.analysis.gate.figures import DEFAULT, FIGURES
 from joulerig.analysis.gate.verdicts import Outcome, Verdict
 from joulerig.analysis.results.campaign import Campaign
 from joulerig.plural import counted
+from joulerig.rig.cli.compare import series as series_view
 from joulerig.rig.cli.options import JsonOption, out
 from joulerig.rig.common.errors import UserError
 
@@ -30,6 +33,15 @@ from joulerig.rig.common.errors import UserError
 def compare(
     before: Annotated[str, typer.Argument(help="Campaign id, or bundle (.zip).")],
     after: Annotated[str, typer.Argument(help="Campaign id, or bundle (.zip).")],
+    later: Annotated[
+        list[str] | None, typer.Argument(metavar="[LATER]...", help="Further ones of a series.")
+    ] = None,
+    series: Annotated[
+        bool, typer.Option("--series", help="Show since which campaign a cell's level is another one.")
+    ] = False,
+    figure: Annotated[
+        str | None, typer.Option(metavar="FIGURE", help=f"Of a series: {', '.join(FIGURES)}.")
+    ] = None,
     print_json: JsonOption = False,
     gate: Annotated[
         bool, typer.Option("--gate", help="End with 1 where AI fell further than allowed, or is missing.")
@@ -46,6 +58,14 @@ def compare(
     ] = None,
 ) -> None:
     """Show what changed from one campaign to another, and whether it is more than chance."""
+    if series:
+        if gate or allowed is not None or decided or junit:
+            raise UserError("--series: has no gate; allowed with it: --figure, --json")
+        _follow([before, after, *(later or [])], figure or DEFAULT, print_json)
+        return
+    if later or figure:
+        given = f"{later[0]}: a third campaign" if later else "--figure"
+        raise UserError(f"{given}: is of a series; add --series")
     if not gate and (allowed is not None or decided or junit):
         given = "--allow" if allowed is not None else "--decided" if decided else "--junit"
         raise UserError(f"{given}: is of a gate; add --gate")
@@ -67,6 +87,25 @@ def compare(
                 _show_gate(judged, passed, decided)
     if not passed:
         raise typer.Exit(1)
+
+
+def _follow(names: list[str], figure: str, print_json: bool) -> None:
+    """Show the changes of level over campaigns in the given order. Raises UserError."""
+    if figure not in FIGURES:
+        raise UserError(f"--figure: {figure}: allowed: {', '.join(FIGURES)}")
+    with contextlib.ExitStack() as kept:
+        campaigns = [_opened(name, kept) for name in names]
+        ids = [one.id for one in campaigns]
+        for name in ids:
+            if ids.count(name) > 1:
+                raise UserError(f"{name}: is given twice; a series has each campaign once")
+        found = followed.follow(campaigns, FIGURES[figure])
+        if print_json:
+            print(json.dumps(series_view.as_json(campaigns, FIGURES[figure], found), indent=1))
+        else:
+            out.print(
+                series_view.text(campaigns, FIGURES[figure], found, out.width), markup=False, soft_wrap=True
+            )
 
 
 def merge(
