@@ -13,7 +13,7 @@ SOURCES := $(wildcard $(shell git ls-files -co --exclude-standard '*.c' '*.h' '*
 
 .PHONY: help setup build influxdb demo check test down clean docs tap-for-qemu
 .PHONY: test-c test-clock test-go test-python test-energy test-arrays test-hosts test-kernels test-kills test-long-load test-nvme test-slow-motion test-workloads test-powercut test-powercut-guest
-.PHONY: studies lint bench-agent bench-analysis bench-beyond bench-campaign bench-dashboard bench-power bench-drives bench-lease bench-nvme bench-plan bench-racing bench-series bench-slow-motion bench-trust bench-workloads test-soak fuzz-workloads
+.PHONY: studies lint bench-agent bench-analysis bench-beyond bench-campaign bench-dashboard bench-power bench-drives bench-lease bench-nvme bench-plan bench-racing bench-series bench-bisect bench-slow-motion bench-trust bench-workloads test-soak fuzz-workloads
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -152,6 +152,9 @@ bench-racing: ## How many runs a race needs, and how often it is right, simulate
 
 bench-series: ## How often a series of campaigns shows a change that is none, simulated: results/bench/series.json
 	.venv/bin/python -m tests.bench.series
+
+bench-bisect: ## How often rig bisect names the wrong kernel of 16, simulated: results/bench/bisect.json
+	.venv/bin/python -m tests.bench.bisect
 
 bench-slow-motion: build ## Whether AI in slow motion depends on what else the machine does: results/bench/slow_motion.json
 	.venv/bin/python -m tests.bench.bench_slow_motion

@@ -19,6 +19,7 @@ from joulerig.rig.cli import (
     verify,
     workloads,
 )
+from joulerig.rig.cli.bisect import command as bisect
 from joulerig.rig.cli.compare import command as compare
 from joulerig.rig.cli.hosts import command as hosts
 from joulerig.rig.cli.hosts import discover, doctor
@@ -57,6 +58,7 @@ COMMANDS = {
     "export": report.export,
     "verify": verify.verify,
     "compare": compare.compare,
+    "bisect": bisect.bisect,
     "merge": compare.merge,
 }
 meters.app.command("check")(check.check)

@@ -68,7 +68,8 @@ SCHEDULER_SPEED = {"none": 1.0, "mq-deadline": 0.985, "bfq": 0.88, "kyber": 0.97
 class Outcome:
     """How a run ends. `joules`: whether measured; `power_csv`: whether its trace was kept.
 
-    `after_joules`: drawn above idle in the first second of the tail.
+    `after_joules`: drawn above idle in the first second of the tail. `speed`: of the load, relative
+    to what its drive, file system and scheduler give.
     """
 
     status: str = "ok"
@@ -76,6 +77,7 @@ class Outcome:
     joules: bool = True
     power_csv: bool = True
     after_joules: float = 0.0
+    speed: float = 1.0
 
 
 def always_ok(_: dict) -> Outcome:
@@ -257,7 +259,7 @@ def _figures(
 ) -> None:
     drive = DRIVES[levels["drive"]]
     seconds = PHASES["workload"]
-    speed = FILESYSTEM_SPEED[levels["filesystem"]] * SCHEDULER_SPEED[levels["scheduler"]]
+    speed = FILESYSTEM_SPEED[levels["filesystem"]] * SCHEDULER_SPEED[levels["scheduler"]] * end.speed
     per_second = drive["ops"] * speed * (1 + noise * rng.standard_normal())
     ops = round(per_second * seconds)
     write_bytes = ops * 4096
