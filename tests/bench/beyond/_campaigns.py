@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Short campaigns of a drive as it is, and of one that got worse, for features that compare them.
+
+The drive is measured with its twin's profile, and with one that draws twice the watts when idle: a
+firmware that got worse, as far as a rig can see.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.bench.beyond import NotShownError
+from tests.support import ROOT
+from tests.support.lab_driver import Done, Lab
+
+DRIVE, PROFILE, WORSE = "nvme-plp", "nvme-enterprise", "nvme-enterprise-worse"
+FIELDS = {
+    "drives": [DRIVE],
+    "factors": {"filesystem": ["ext4"], "scheduler": ["none"], "workload": ["randwrite-fsync"]},
+    "replicates": 4,
+    "phases": {"rest_seconds": 1, "idle_seconds": 1, "workload_seconds": 4, "tail_seconds": 1},
+}
+
+
+def measured(lab: Lab, name: str, inventory: Path | None = None) -> str:
+    """Execute a campaign; return its id."""
+    playbook = lab.playbook(name=name, **FIELDS)
+    provided(lab.rig("run", str(playbook), inventory=inventory, timeout=1800), name)
+    return next(one for one in reversed(lab.campaigns()) if one.startswith(f"{name}-"))
+
+
+@contextlib.contextmanager
+def worse_drive(lab: Lab) -> Iterator[Path]:
+    """Yield the inventory with the worse drive while the lab has it; then the shipped one again."""
+    inventory = lab.inventory_copy(lambda host: host["drives"][DRIVE].update(profile=WORSE), "worse")
+    profile = yaml.safe_load((ROOT / "virtuallab" / "profiles" / f"{PROFILE}.yml").read_text())
+    folder = inventory.parent / "profiles"
+    folder.mkdir(exist_ok=True)
+    (folder / f"{WORSE}.yml").write_text(yaml.safe_dump(with_twice_the_idle_watts(profile)))
+    try:
+        provided(lab.rig("up", inventory=inventory, timeout=1800), "the lab with the worse drive")
+        yield inventory
+    finally:
+        lab.rig("up", timeout=1800)
+
+
+def with_twice_the_idle_watts(profile: dict[str, Any]) -> dict[str, Any]:
+    rails = {name: {**rail, "idle_watts": 2 * rail["idle_watts"]} for name, rail in profile["rails"].items()}
+    return {**profile, "rails": rails}
+
+
+def provided(done: Done, what: str) -> None:
+    if done.returncode:
+        raise NotShownError(f"{what}: {(done.stderr.strip().splitlines() or ['no output'])[-1]}")
+
+
+def last_line(done: Done) -> str:
+    return (done.stdout.strip().splitlines() or done.stderr.strip().splitlines() or ["no output"])[-1]
