@@ -74,6 +74,10 @@ class StandaloneTwin:
         """Give the drive its power back. Raises UserError."""
         twins.request(self._control, "power on")
 
+    def mark(self, text: str) -> None:
+        """Put a mark into the log of the drive's writes. Raises UserError where there is none."""
+        twins.request(self._control, f"mark {text}")
+
     def history(self, start_ns: int, end_ns: int) -> dict[str, Any]:
         """Return the twin's joules and counters at two UTC instants. Raises UserError."""
         return twins.request(self._control, f"history {start_ns} {end_ns}")

@@ -27,6 +27,7 @@ MESSAGES: dict[str, tuple[type[Message], ...]] = {
         twin.Cut,
         twin.PowerOn,
         twin.RailSwitch,
+        twin.Mark,
         twin.Error,
     ),
     "durawriter": (

@@ -190,6 +190,12 @@ class RailSwitch(Message):
     """When the switch last changed."""
 
 
+class Mark(Message):
+    """The reply to `mark TEXT`."""
+
+    mark: str
+
+
 class Error(Message):
     """The reply to a request that cannot be served."""
 

@@ -55,8 +55,11 @@ static int write_through_cut(struct drive *drive, enum pace_kind kind, const voi
 	if (cut_enter(drive->cut, &cycle) < 0 ||
 	    device_begin(drive, &operation, cycle, kind, offset, bytes, fua) < 0)
 		return -1;
-	if (cut_write(drive->cut, cycle, data, bytes, offset, &ticket) < 0 ||
-	    device_wait(drive, &operation) < 0 ||
+	if (cut_write(drive->cut, cycle, data, bytes, offset, &ticket) < 0)
+		return given_up(drive);
+	if (drive->writes)
+		write_log_write(drive->writes, data, bytes, offset, fua);
+	if (device_wait(drive, &operation) < 0 ||
 	    cut_finish_write(drive->cut, cycle, ticket, fua) < 0)
 		return given_up(drive);
 	served(drive, &operation, amounts);
@@ -77,6 +80,8 @@ int block_flush(struct drive *drive)
 	if (cut_enter(drive->cut, &cycle) < 0 || cut_flush(drive->cut, cycle, &ticket) < 0 ||
 	    device_begin(drive, &operation, cycle, PACE_FLUSH, 0, 0, false) < 0)
 		return -1;
+	if (drive->writes)
+		write_log_flush(drive->writes);
 	if (device_wait(drive, &operation) < 0 || cut_finish_flush(drive->cut, cycle, ticket) < 0)
 		return given_up(drive);
 	served(drive, &operation, (uint64_t[COUNTERS]){ [COUNTER_FLUSHES] = 1 });

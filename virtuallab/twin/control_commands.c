@@ -14,6 +14,23 @@ static void begin_stream(const struct control_context *context, const char *argu
 	stream_begin(stream, context->drive, window_ns, reply);
 }
 
+/* Puts a mark into the log of writes: what a client knows once everything before it is done. */
+static void mark(const struct control_context *context, const char *text, struct json_writer *reply)
+{
+	if (!context->drive->writes) {
+		json_error_line(reply, "mark: the twin has no log of writes");
+		return;
+	}
+	if (!write_log_mark(context->drive->writes, text)) {
+		json_error_line(reply, "mark: allowed are 1 to %d bytes", WRITE_LOG_MARK_BYTES);
+		return;
+	}
+	json_open(reply, NULL, '{');
+	json_text(reply, "mark", text);
+	json_close(reply, '}');
+	json_raw(reply, "\n");
+}
+
 void control_execute(const struct control_context *context, const char *line,
 		     struct json_writer *reply, struct window_stream *stream)
 {
@@ -31,9 +48,11 @@ void control_execute(const struct control_context *context, const char *line,
 		control_power_off(context, line + 10, reply);
 	else if (strcmp(line, "power on") == 0)
 		control_power_on(context, reply);
+	else if (strncmp(line, "mark ", 5) == 0)
+		mark(context, line + 5, reply);
 	else if (strncmp(line, "rail ", 5) == 0)
 		control_rail(context, line + 5, reply);
 	else
 		json_error_line(reply, "allowed are: state, latency, history T1 T2 ..., stream W, "
-				       "power off [SEED MODE], power on, rail NAME [off|on]");
+				       "power off [SEED MODE], power on, rail NAME [off|on], mark TEXT");
 }

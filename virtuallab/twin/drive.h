@@ -19,6 +19,7 @@
 #include "power_states.h"
 #include "self_report.h"
 #include "timing.h"
+#include "write_log.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -62,6 +63,7 @@ struct drive {
 	int64_t powered_until_ns;
 	const char *health_path;
 	FILE *operations; /* the log of operations, or NULL */
+	struct write_log *writes; /* or NULL */
 };
 
 #endif

@@ -141,6 +141,11 @@ static int twin_get_ready(void)
 		nbdkit_error("operations=%s: %m", config.operations_path);
 		return -1;
 	}
+	drive.writes = config.writes_path ? write_log_open(config.writes_path) : NULL;
+	if (config.writes_path && !drive.writes) {
+		nbdkit_error("writes=%s: %m", config.writes_path);
+		return -1;
+	}
 	/* Behind the end there is nothing to lose. */
 	punches = fallocate(backing, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)config.size, 4096) == 0;
 	control = control_socket_listen(config.control_path, error, sizeof error);
@@ -257,6 +262,9 @@ static void twin_cleanup(void)
 	if (drive.operations && fclose(drive.operations) != 0)
 		nbdkit_error("operations=%s: %m", config.operations_path);
 	drive.operations = NULL;
+	if (!write_log_close(drive.writes))
+		nbdkit_error("writes=%s: %m", config.writes_path);
+	drive.writes = NULL;
 	if (backing >= 0)
 		close(backing);
 	backing = -1;

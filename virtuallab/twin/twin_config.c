@@ -59,7 +59,8 @@ const char twin_config_help[] =
 	"reports=energy,FACTOR[,PERCENT]|flaw,NAME|ocp|written,FACTOR|temperature,KELVINS\n"
 	"               (several times) What an NVMe host reads of power and health (default: no power).\n"
 	"rated_erases=N Erases that a cell is rated for: percentage used (default: none).\n"
-	"operations=PATH  Log of the operations that the drive takes (default: none).";
+	"operations=PATH  Log of the operations that the drive takes (default: none).\n"
+	"writes=PATH    Log of its writes with their data, as of dm-log-writes (default: none).";
 
 static int set_path(char **path, const char *key, const char *value)
 {
@@ -318,6 +319,8 @@ int twin_config_set(struct twin_config *config, const char *key, const char *val
 		return set_path(&config->control_path, key, value);
 	if (strcmp(key, "operations") == 0)
 		return set_path(&config->operations_path, key, value);
+	if (strcmp(key, "writes") == 0)
+		return set_path(&config->writes_path, key, value);
 	if (strcmp(key, "size") == 0) {
 		config->size = nbdkit_parse_size(value);
 		if (config->size > 0 && config->size % CACHE_SECTOR == 0)
@@ -350,7 +353,7 @@ int twin_config_set(struct twin_config *config, const char *key, const char *val
 	if (result > 0)
 		result = set_model(config, key, value);
 	if (result > 0)
-		nbdkit_error("%s=%s: allowed keys are file, size, serial, control, operations, window, activity, rail, "
+		nbdkit_error("%s=%s: allowed keys are file, size, serial, control, operations, writes, window, activity, rail, "
 			     "write_cache, destage, holdup, ready, plp, lie, cut_seed, cut_mode, "
 			     "ambient_celsius, kelvin_per_watt, thermal_seconds, throttle, model, doze, work, doze_watts, "
 			     "operational, operational_watts, operational_idle_watts, operating, rated_erases, reports, "
@@ -456,6 +459,7 @@ void twin_config_free(struct twin_config *config)
 	free(config->backing_path);
 	free(config->control_path);
 	free(config->operations_path);
+	free(config->writes_path);
 	free(config->serial);
 	free(config->nvme.address);
 	free(config->nvme.name);

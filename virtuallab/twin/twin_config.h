@@ -20,6 +20,7 @@ struct twin_config {
 	char *backing_path;
 	char *control_path;
 	char *operations_path; /* NULL: no log */
+	char *writes_path; /* NULL: no log */
 	char *serial;
 	int64_t size;
 	int64_t window_ns;
