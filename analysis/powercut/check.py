@@ -34,8 +34,11 @@ class Violation:
     harmed_sectors: int
     promised_by: int
     reordered: bool = False
+    is_transaction: bool = False  # of the application `target`
 
     def __str__(self) -> str:
+        if self.is_transaction:
+            return f"transaction {self.sequence} of {self.target}: {self.what}"
         where = f"{self.target or 'the drive'} at {self.offset}"
         if self.promised_by:
             what = f"{self.sequence} ({counted(self.bytes, 'byte')} of {where})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from joulerig.analysis.powercut.witness_log import WitnessLog, promises
+from joulerig.analysis.powercut.witness_log import TRANSACTION, WitnessLog, promises
 from joulerig.analysis.results.schema import Performance, Phase, PhaseName
 
 
@@ -15,13 +15,15 @@ class DurableWrites:
 
     `start_ns` and `end_ns` are the instants of these two promises, UTC ns of the controller. Writes
     under the first promise are not counted, since the work for them began before it. All zero where
-    there are not two promises.
+    there are not two promises. Of an application they are its transactions, whose bytes are unknown
+    and counted as 0.
     """
 
     writes: int
     bytes: int
     start_ns: int
     end_ns: int
+    unit: str = "durable write"
 
     @property
     def phase(self) -> Phase:
@@ -45,7 +47,7 @@ class DurableWrites:
             mb_per_second=self.bytes / seconds / 1e6,
             latency_p50_seconds=None,
             latency_p99_seconds=None,
-            unit="durable write",
+            unit=self.unit,
         )
 
     def joules_per_write(self, joules: float | None) -> float | None:
@@ -64,4 +66,7 @@ def durable_writes(log: WitnessLog) -> DurableWrites:
     if len(instants) < 2:
         return DurableWrites(0, 0, 0, 0)
     later = [s for s, promise in by.items() if (promise.acknowledged_utc_ns or 0) > instants[0]]
-    return DurableWrites(len(later), sum(writes[s].bytes for s in later), instants[0], instants[-1])
+    unit = (
+        "durable transaction" if any(writes[s].operation == TRANSACTION for s in later) else "durable write"
+    )
+    return DurableWrites(len(later), sum(writes[s].bytes for s in later), instants[0], instants[-1], unit)

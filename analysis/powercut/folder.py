@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from joulerig.analysis import results
-from joulerig.analysis.powercut import survey, verdict, witness_log
+from joulerig.analysis.powercut import survey, transactions, verdict, witness_log
 from joulerig.analysis.powercut.check import DRIVE, CutFindings, check
 from joulerig.analysis.powercut.durable import DurableWrites, durable_writes
 from joulerig.analysis.powercut.witness_log import WitnessLog
@@ -22,6 +22,8 @@ WITNESS_LOG = "witness.jsonl"
 BEFORE = "before.jsonl"  # what was there before the first cut after a preparation
 AFTER = "after.jsonl"
 CUT = "cut.json"
+BARE = "none"  # instead of a file system
+WRITER = "durawriter"  # the workload of a cut without an application
 # Of a campaign that was made before power cuts had a journal: `powercut.json`,
 # `cuts/SUBJECT/NNNN/`.
 FORMER_MANIFEST = "powercut.json"
@@ -36,7 +38,8 @@ class PowerCutError(ResultsError):
 class Subject:
     """What is cut: a drive of a host, bare or with a file system.
 
-    `name` identifies it in its campaign.
+    `name` identifies it in its campaign. `mount_options` are those added to the file system's own,
+    separated by commas; `application` is the one whose transactions are judged, instead of writes.
     """
 
     name: str
@@ -46,9 +49,28 @@ class Subject:
     plp: bool = False
     atomic_rename: bool = True
     fsync_flushes: bool = True
+    mount_options: str = ""
+    application: str = ""
 
     def __str__(self) -> str:
-        return f"{self.drive} with {self.filesystem}" if self.filesystem else self.drive
+        on = f"{self.drive} with {self.filesystem_level}" if self.filesystem else self.drive
+        return f"{self.application} on {on}" if self.application else on
+
+    @property
+    def filesystem_level(self) -> str:
+        """Return the level of factor `filesystem` of its runs."""
+        named = self.filesystem or BARE
+        return f"{named}+{self.mount_options}" if self.mount_options else named
+
+    @property
+    def writer(self) -> str:
+        """Return the level of factor `workload` of its runs."""
+        return self.application or WRITER
+
+    @property
+    def levels(self) -> tuple[str, str, str]:
+        """Return by what a run of its host is known to be its: drive, file system, workload."""
+        return self.drive, self.filesystem_level, self.writer
 
 
 @dataclass(frozen=True)
@@ -107,7 +129,7 @@ def from_campaign(campaign: Campaign) -> PowerCuts:
     """Check a campaign of power cuts from its witness logs and surveys. Raises PowerCutError."""
     subjects = [Subject(**one) for one in campaign.provenance.get("subjects", [])]
     places: dict[str, list[_Place]] = {subject.name: [] for subject in subjects}
-    names = {(one.host, one.drive, one.filesystem or "none"): one.name for one in subjects}
+    names = {(one.host, *one.levels): one.name for one in subjects}
     for run in campaign.runs:
         if run.status not in FINISHED:
             continue
@@ -117,7 +139,7 @@ def from_campaign(campaign: Campaign) -> PowerCuts:
             "true_joules": run.result.true_joules if run.result else None,
         }
         place = _Place(run.replicate, run.folder, WITNESS_LOG, failure, joules)
-        places[names[run.host, run.drive, run.filesystem]].append(place)
+        places[names[run.host, run.drive, run.filesystem, run.workload]].append(place)
     return _checked(campaign.id, campaign.created_ns, campaign.virtual, campaign.definition, subjects, places)
 
 
@@ -205,13 +227,18 @@ def _cuts(places: list[_Place], subject: Subject) -> tuple[list[Cut], list[str]]
                 failed.append(f"cut {place.number}: {place.failure}")
                 before = {}
                 continue
-            after = survey.parse((folder / AFTER).read_text())
+            text = (folder / AFTER).read_text()
             log = witness_log.read(folder / place.witness_log)
+            if subject.application:
+                findings = transactions.check(log, transactions.parse(text), subject.application)
+            else:
+                after = survey.parse(text)
+                findings = _check_writes(log, after, before, subject)
+                before = {} if subject.filesystem else after
         except (OSError, witness_log.WitnessLogError, survey.SurveyError) as error:
             raise PowerCutError(f"{folder}: {error}") from None
         record = {**_json(folder / CUT), **place.joules}
-        cuts.append(_cut(place.number, record, log, after, before, subject))
-        before = {} if subject.filesystem else after
+        cuts.append(Cut(place.number, record, log, findings, durable_writes(log)))
     return cuts, failed
 
 
@@ -220,19 +247,14 @@ def _json(path: Path) -> dict[str, Any]:
     return found
 
 
-def _cut(
-    number: int,
-    record: Mapping[str, Any],
-    log: WitnessLog,
-    after: survey.Survey,
-    before: survey.Survey,
-    subject: Subject,
-) -> Cut:
+def _check_writes(
+    log: WitnessLog, after: survey.Survey, before: survey.Survey, subject: Subject
+) -> CutFindings:
     if DRIVE in after and DRIVE not in before:
         # What was there before is not known (the cut before was not finished): nothing can be said
         # of rest.
         before = {DRIVE: after[DRIVE]}
-    findings = check(
+    return check(
         log,
         after,
         before,
@@ -240,4 +262,3 @@ def _cut(
         # Where the drive's cache is safe a missing flush does not matter.
         fsync_flushes=subject.fsync_flushes or subject.plp,
     )
-    return Cut(number, record, log, findings, durable_writes(log))

@@ -30,6 +30,7 @@ class Verdict:
     flushes: int
     promised_writes: int
     broken_promises: int
+    broken_by_fate: dict[str, int]
     acknowledged_lost: int
     acknowledged_torn: int
     acknowledged_corrupt: int
@@ -61,6 +62,7 @@ def from_cuts(subject: str, findings: Iterable[CutFindings]) -> Verdict:
         flushes=flushes,
         promised_writes=promised,
         broken_promises=sum(len(f.violations) for f in cuts),
+        broken_by_fate=dict(sorted(Counter(v.what for f in cuts for v in f.violations).items())),
         acknowledged_lost=lost["lost"] + lost["stale"],
         acknowledged_torn=lost["torn"],
         acknowledged_corrupt=lost["corrupt"],

@@ -12,7 +12,8 @@ from typing import Any
 from joulerig.errors import JoulerigError
 
 WRITES = ("write", "durable-write")
-OPERATIONS = (*WRITES, "flush", "create", "rename", "flush-names")
+TRANSACTION = "transaction"  # of an application: durable once it is acknowledged
+OPERATIONS = (*WRITES, "flush", "create", "rename", "flush-names", TRANSACTION)
 
 
 class WitnessLogError(JoulerigError):
@@ -25,7 +26,8 @@ class Operation:
 
     `target` is a file, or empty for a drive. `version`: of a rename, the sequence number of the
     content that it moves from `source`. What was not acknowledged, because of the cut, was in
-    flight or failed: that is the same, nothing was promised.
+    flight or failed: that is the same, nothing was promised. But a transaction that failed was
+    rolled back: it must not be there.
     """
 
     sequence: int
@@ -41,6 +43,7 @@ class Operation:
     acknowledged: int | None = None
     acknowledged_ns: int | None = None
     acknowledged_utc_ns: int | None = None
+    failed: bool = False
 
     @property
     def is_write(self) -> bool:
@@ -104,6 +107,8 @@ def log_from_lines(lines: Iterable[Mapping[str, Any]]) -> WitnessLog:
                     acknowledged_ns=line["monotonic_ns"],
                     acknowledged_utc_ns=line["realtime_ns"],
                 )
+            case "failed" if line["sequence"] in operations:
+                operations[line["sequence"]] = replace(operations[line["sequence"]], failed=True)
             case "failed" | "restored" | "end":
                 pass
             case other:
@@ -154,7 +159,8 @@ def promises(log: WitnessLog) -> dict[int, Operation]:
     where it asked for durability (FUA, O_DSYNC); else by the acknowledgement of the first flush of
     its target that was issued after the write was acknowledged. Where the target is a file, its
     name has to have been promised too, by a flush of its folder: what is promised in a file that
-    may not be there is not promised. So the later of the two is what promised it.
+    may not be there is not promised. So the later of the two is what promised it. A transaction is
+    promised by its own acknowledgement.
     """
     names = named(log)
     found: dict[int, Operation] = {}
@@ -171,7 +177,11 @@ def promises(log: WitnessLog) -> dict[int, Operation]:
                 continue
             by = max(by, names[write.target], key=lambda o: o.acknowledged)
         found[write.sequence] = by
-    return found
+    return found | {one.sequence: one for one in log.acknowledged(TRANSACTION)}
+
+
+def _rolled_back(operation: Operation) -> bool:
+    return operation.operation == TRANSACTION and operation.failed
 
 
 def phase(log: WitnessLog) -> str:
@@ -180,8 +190,8 @@ def phase(log: WitnessLog) -> str:
     `flush` or `write`: one was in flight; `between`: none was, and something acknowledged was not
     promised; `idle`: all that was acknowledged was promised.
     """
-    in_flight = {o.operation for o in log.operations if o.acknowledged is None}
-    if in_flight & {"flush", "flush-names"}:
+    in_flight = {o.operation for o in log.operations if o.acknowledged is None and not _rolled_back(o)}
+    if in_flight & {"flush", "flush-names", TRANSACTION}:
         return "flush"
     if in_flight:
         return "write"

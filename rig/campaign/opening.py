@@ -105,7 +105,7 @@ class OpenPowerCuts(OpenJournal):
 
     def deployment(self) -> dict[str, Any]:
         """Return the facts that say what test hosts need for it. Raises UserError."""
-        return power_cuts.deployment()
+        return power_cuts.deployment(self.definition, self.lab)
 
 
 def load(journal: Journal, lab: Lab) -> OpenCampaign | OpenPowerCuts:

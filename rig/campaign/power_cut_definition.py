@@ -11,17 +11,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
-from joulerig.analysis.powercut.folder import Subject
+from joulerig.analysis.powercut.folder import BARE, WRITER, Subject
 from joulerig.analysis.results.schema import CampaignKind, Cell, Status
 from joulerig.rig import power
 from joulerig.rig.campaign.definition import StopRule
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import Strict, UserError, validate
-from joulerig.rig.lab import filesystems
+from joulerig.rig.lab import applications, definitions, filesystems
 from joulerig.rig.lab.model import Lab, Name, TestHost
 
-BARE = "none"  # instead of a file system
-WRITER = "durawriter"  # the workload of every cut
 UNSET = "unset"  # the level of the I/O scheduler, which a power cut leaves as it is
 SECONDS = 90.0  # that a cut takes: the host's start, reading back, checking
 LEAST_RETURN_SECONDS = 300.0  # for a start from cold, with a check of its root file system
@@ -35,6 +33,14 @@ class Pair(Strict):
     """A drive of a test host, by its name in the inventory; it has rails, and is in no array."""
     filesystem: Annotated[str, Field(min_length=1)] = BARE
     """A file system whose definition says what to do after a power cut, or `none`."""
+    mount_options: tuple[Annotated[str, Field(pattern=r"^[a-z0-9_=.-]+$")], ...] = ()
+    """Mount options in addition to the file system's own, as `nobarrier`."""
+    application: str = ""
+    """An application whose transactions are judged, instead of writes; it needs a file system."""
+
+    def __str__(self) -> str:
+        on = " ".join([self.drive, "with", "+".join([self.filesystem, *self.mount_options])])
+        return f"{self.application} on {on}" if self.application else on
 
 
 class PowerCutCampaign(Strict):
@@ -73,6 +79,7 @@ def parse(mapping: Any, lab: Lab, source: str) -> PowerCutCampaign:
     campaign = validate(PowerCutCampaign, mapping, source, "campaign")
     known = {drive for host in lab.hosts.values() for drive in host.drives}
     cuttable = filesystems.with_power_cuts(lab)
+    known_applications = applications.load(lab)
     for number, pair in enumerate(campaign.subjects):
         where = f"{source}: campaign.subjects.{number}"
         if pair.drive not in known:
@@ -82,8 +89,16 @@ def parse(mapping: Any, lab: Lab, source: str) -> PowerCutCampaign:
             raise UserError(
                 f"{where}.filesystem: {pair.filesystem!r} is unknown; allowed: {BARE}, {', '.join(cuttable)}"
             )
+        name = pair.application
+        if name and name not in known_applications:
+            raise UserError(
+                f"{where}.application: {name!r} is {definitions.allowed(name, known_applications)}"
+            )
+        for key in ("application", "mount_options"):
+            if getattr(pair, key) and pair.filesystem == BARE:
+                raise UserError(f"{where}.{key}: needs a file system; allowed: {', '.join(cuttable)}")
         if campaign.subjects.index(pair) < number:
-            raise UserError(f"{where}: {pair.drive} with {pair.filesystem} is there twice; once is allowed")
+            raise UserError(f"{where}: {pair} is there twice; once is allowed")
         for host, spec in lab.hosts.items():
             if pair.drive not in spec.drives:
                 continue
@@ -107,15 +122,18 @@ def make_subjects(campaign: PowerCutCampaign, lab: Lab) -> list[Subject]:
         for host, spec in lab.hosts.items():
             if pair.drive in spec.drives:
                 bare = pair.filesystem == BARE
+                more = [*pair.mount_options, pair.application]
                 found.append(
                     Subject(
-                        name=f"{host}-{pair.drive}-{pair.filesystem}",
+                        name="-".join(filter(None, [host, pair.drive, pair.filesystem, *more])),
                         host=host,
                         drive=pair.drive,
                         filesystem="" if bare else pair.filesystem,
                         plp=spec.drives[pair.drive].plp,
                         atomic_rename=bare or after[pair.filesystem].atomic_rename,
                         fsync_flushes=bare or after[pair.filesystem].fsync_flushes,
+                        mount_options=",".join(pair.mount_options),
+                        application=pair.application,
                     )
                 )
     return found
@@ -181,9 +199,9 @@ class PowerCutPlan:
                 for subject in group:
                     ordinal += 1
                     levels = {
-                        "filesystem": subject.filesystem or BARE,
+                        "filesystem": subject.filesystem_level,
                         "scheduler": UNSET,
-                        "workload": WRITER,
+                        "workload": subject.writer,
                     }
                     yield {
                         "id": f"{campaign_id}-{ordinal:04d}",
@@ -213,7 +231,7 @@ def make_plan(mapping: Any, lab: Lab, source: str) -> PowerCutPlan:
     return PowerCutPlan(campaign, lab, tuple(make_subjects(campaign, lab)))
 
 
-def deployment() -> dict[str, Any]:
+def deployment(campaign: PowerCutCampaign, lab: Lab) -> dict[str, Any]:
     """Return what test hosts need for power cuts, as joulerig.rig.workloads.deployment does.
 
     Raises UserError where the writer is not built.
@@ -222,4 +240,9 @@ def deployment() -> dict[str, Any]:
     if not program.exists():
         raise UserError(f"{paths.short(program)}: not built; 'make build' builds it")
     files = [{"src": str(program), "dest": ON_HOST, "mode": "0755"}]
-    return {"campaign_programs": files, "campaign_packages": []}
+    known = applications.load(lab)
+    used = [known[name] for name in dict.fromkeys(one.application for one in campaign.subjects) if name]
+    copied = {path: place for one in used for path, place in one.files().items()}
+    files += [{"src": str(path), "dest": place, "mode": "0755"} for path, place in copied.items()]
+    packages = sorted({package for one in used for package in one.definition.packages})
+    return {"campaign_programs": files, "campaign_packages": packages}

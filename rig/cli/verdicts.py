@@ -26,7 +26,7 @@ def text(campaign: PowerCuts, width: int = 110) -> str:
     console = Console(width=width, record=True, file=io.StringIO())
     console.print(f"{campaign.id}{' · VIRTUAL LAB' if campaign.virtual else ''}", markup=False)
     table = Table()
-    for name in ("drive", "file system"):
+    for name in ("drive", "file system", "writer"):
         table.add_column(name, no_wrap=True)
     for name in COUNTED:
         table.add_column(name, justify="right")
@@ -35,7 +35,7 @@ def text(campaign: PowerCuts, width: int = 110) -> str:
         found = verdicts[subject.name]
         joules = tables.joules_per_durable_write(campaign.cuts[subject.name])
         table.add_row(
-            subject.drive, subject.filesystem or "none", str(found.cuts), str(found.flushes),
+            subject.drive, subject.filesystem_level, subject.writer, str(found.cuts), str(found.flushes),
             str(found.promised_writes), str(found.broken_promises), str(found.acknowledged_lost),
             str(found.acknowledged_torn), str(found.reordered),
             "" if joules is None else f"{1e3 * joules:.3g}",

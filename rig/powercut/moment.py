@@ -16,7 +16,11 @@ PHASES = ("write", "between", "flush", "idle", "any")
 OPERATIONS = (30, 80)  # acknowledged ones before the cut: enough that there is something to lose
 IDLE_SECONDS = 0.05
 ANY_SECONDS = (0.0, 1.0)
-WRITES, FLUSHES = ("write", "durable-write"), ("flush", "flush-names")
+TRANSACTION = "transaction"  # an application's, which is both: its acknowledgement is its promise
+WRITES = ("write", "durable-write", TRANSACTION)
+FLUSHES = ("flush", "flush-names", TRANSACTION)
+AFTER = {"between": ("write", TRANSACTION), "idle": FLUSHES}
+DURING = {"write": WRITES, "flush": FLUSHES}
 
 
 class Moment:
@@ -60,24 +64,25 @@ class Moment:
         if line["event"] == "issued":
             self._asked[line["sequence"]] = (line["operation"], now)
             return self._in_flight(line["operation"])
-        if line["event"] != "acknowledged":
+        if line["event"] not in ("acknowledged", "failed"):
             return None
-        operation, asked = self._asked.pop(line["sequence"])
-        self._seconds[operation].append(now - asked)
+        operation, asked = self._asked.pop(line["sequence"], ("", now))
+        if line["event"] == "acknowledged":
+            self._seconds[operation].append(now - asked)
+            self._promised = self._promised or operation in FLUSHES
+        elif operation != TRANSACTION:
+            return None  # its target has gone; but a transaction was rolled back: cut after that too
         self._left -= 1
-        self._promised = self._promised or operation in FLUSHES
         if not self._may_come():
             return None
         if self.phase == "any":
             return Choice(self._random.uniform(*self._any_seconds), hold=False)
-        aimed = {"between": ("write",), "idle": FLUSHES}.get(self.phase, ())
-        if operation in aimed and not self._asked:
+        if operation in AFTER.get(self.phase, ()) and not self._asked:
             return Choice(self._random.uniform(0, IDLE_SECONDS), hold=True)
         return None
 
     def _in_flight(self, operation: str) -> Choice | None:
-        aimed = {"write": WRITES, "flush": FLUSHES}.get(self.phase, ())
-        if not self._may_come() or operation not in aimed:
+        if not self._may_come() or operation not in DURING.get(self.phase, ()):
             return None
         usual = statistics.median(self._seconds[operation]) if self._seconds[operation] else 0.0
         return Choice(self._random.uniform(0, usual), hold=True)

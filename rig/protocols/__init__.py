@@ -37,5 +37,7 @@ MESSAGES: dict[str, tuple[type[Message], ...]] = {
         durawriter.Failed,
         durawriter.Target,
         durawriter.Sectors,
+        durawriter.Checked,
+        durawriter.Transaction,
     ),
 }

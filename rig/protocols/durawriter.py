@@ -22,7 +22,7 @@ class Issued(Message):
 
     event: Literal["issued"]
     sequence: int
-    operation: Literal["write", "durable-write", "flush", "create", "rename", "flush-names"]
+    operation: Literal["write", "durable-write", "flush", "create", "rename", "flush-names", "transaction"]
     call: str
     """The call made for it."""
     target: str
@@ -47,6 +47,7 @@ class Failed(Message):
     event: Literal["failed"]
     sequence: int
     error: str
+    """Of a transaction: `rolled back`."""
 
 
 class Target(Message):
@@ -73,3 +74,18 @@ class Sectors(Message):
     """Sectors of the whole write."""
     crc32c: int | None = None
     """Of sectors whose content is not known otherwise."""
+
+
+class Checked(Message):
+    """How an application's checker ended; the transactions that it found follow."""
+
+    application: int
+    """Its exit code; other than 0: it could not read the store."""
+    error: str | None = None
+
+
+class Transaction(Message):
+    """A transaction that an application's checker found."""
+
+    transaction: int
+    state: Literal["found", "torn"]

@@ -138,16 +138,17 @@ def inventory() -> str:
 def names() -> str:
     """Describe what campaigns and inventories can name."""
     from joulerig.rig.campaign import factors
-    from joulerig.rig.lab import filesystems, meters, programs
+    from joulerig.rig.lab import applications, filesystems, meters, programs
     from joulerig.virtuallab import profile
 
     return (
-        "# Factors, file systems, programs, meters, drive profiles\n\nWhat campaigns and inventories can"
-        " name. Each is one file or directory; a lab's own lie next to its inventory"
+        "# Factors, file systems, programs, applications, meters, drive profiles\n\nWhat campaigns and"
+        " inventories can name. Each is one file or directory; a lab's own lie next to its inventory"
         " ([Contributing](../contributing.md) shows how to add one).\n\n"
         f"## Factors\n\n{factors.reference()}\n"
         f"## File systems\n\n{filesystems.reference()}\n"
         f"## Programs\n\n{programs.reference()}\n"
+        f"## Applications\n\n{applications.reference()}\n"
         f"## Meter families\n\n{meters.reference()}\n"
         f"## Drive profiles of virtual drives\n\n{profile.reference()}"
     )

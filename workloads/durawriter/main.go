@@ -21,6 +21,7 @@ import (
 const usage = `usage: durawriter write  --campaign HEX --generation N --witness WHERE TARGET [options]
        durawriter survey --campaign HEX TARGET [--generation N] [--region-bytes N]
 TARGET: --nbd unix:PATH|tcp:HOST:PORT [--export NAME], --device-fd N, or --directory PATH
+--application WORD, once for each word of its command: a program on --directory writes and checks
 write:  --seed N, --region-bytes N, --slot-sectors N, --depth N (writes at once, on a drive)
 `
 
@@ -36,6 +37,7 @@ type settings struct {
 	nbd, export          string
 	deviceFD             int
 	directory            string
+	application          []string // a program's command, which writes instead; empty: none
 	seed                 uint64
 	regionBytes          int64
 	slotSectors, atATime int
@@ -79,6 +81,10 @@ func parse(command string, args []string) (*settings, error) {
 	flags.StringVar(&s.export, "export", "", "")
 	flags.IntVar(&s.deviceFD, "device-fd", -1, "")
 	flags.StringVar(&s.directory, "directory", "", "")
+	flags.Func("application", "", func(word string) error {
+		s.application = append(s.application, word)
+		return nil
+	})
 	flags.Int64Var(&s.regionBytes, "region-bytes", 4<<20, "")
 	if command == "write" {
 		flags.StringVar(&s.witness, "witness", "", "")
@@ -109,6 +115,9 @@ func (s *settings) check(command string) error {
 	}
 	if targets != 1 {
 		return errors.New("expected exactly one of --nbd, --device-fd, --directory")
+	}
+	if len(s.application) > 0 && s.directory == "" {
+		return errors.New("--application: expected --directory")
 	}
 	if s.generation > 1<<32-1 {
 		return fmt.Errorf("--generation: %d: expected 32 bits", s.generation)
@@ -164,6 +173,9 @@ func (s *settings) open() (drive, error) {
 
 func (s *settings) survey(out io.Writer) error {
 	surveyor := newSurveyor(s.campaign, out)
+	if len(s.application) > 0 {
+		return s.checkApplication(out)
+	}
 	if s.directory != "" {
 		return surveyor.directory(s.directory, uint32(s.generation))
 	}
@@ -182,6 +194,9 @@ func (s *settings) write() error {
 	}
 	defer connection.stream.Close()
 	w := &writer{witness: connection, campaign: s.campaign, generation: uint32(s.generation)}
+	if len(s.application) > 0 {
+		return s.transact(w)
+	}
 	random := rand.New(rand.NewPCG(s.seed, uint64(s.generation)))
 	if s.directory != "" {
 		load, err := newDirectoryLoad(w, s.directory, random)

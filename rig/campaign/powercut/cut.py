@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from joulerig.analysis.powercut.folder import WITNESS_LOG, Subject
-from joulerig.rig.campaign.powercut.host import PowerCutHost, writer_options
+from joulerig.rig.campaign.powercut.host import PowerCutHost
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import virtual
 from joulerig.rig.lab.virtual import TruthSource
@@ -185,7 +185,8 @@ class Cut:
 
     def _start(self, one: Prepared, witness: str) -> str:
         """Start a subject's writer; return the host's boot id."""
-        options = [*writer_options(one.token, self._number), "--seed", str(self._random.getrandbits(63))]
+        seed = str(self._random.getrandbits(63))
+        options = [*self._host.options(one.subject, one.token, self._number), "--seed", seed]
         begun = self._host.ask(one.subject, "write", options=options, witness=witness, secret=self._secret)
         return str(begun["boot_id"])
 

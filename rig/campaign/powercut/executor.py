@@ -66,7 +66,7 @@ class PowerCutExecutor:
         self._switch = switch or partial(Power, campaign.lab, host)
         found = campaign.journal.campaign["provenance"]["subjects"]
         subjects = [Subject(**one) for one in found if one["host"] == host]
-        self._subjects = {(one.drive, one.filesystem or "none"): one for one in subjects}
+        self._subjects = {one.levels: one for one in subjects}
         self._tokens: dict[str, str] = {}  # of the subjects that are prepared
         self._reached = False  # an interrupted cut may have left the host off
 
@@ -118,7 +118,7 @@ class PowerCutExecutor:
                 self._fail(name, left, phase, known.get(name), str(error))
 
     def _subject(self, run: Mapping[str, Any]) -> Subject:
-        return self._subjects[run["drive"], run["filesystem"]]
+        return self._subjects[run["drive"], run["filesystem"], run["workload"]]
 
     def _aim(self, run: Mapping[str, Any]) -> Aim:
         """Return the aim of a run's cut, which follows from the whole block as it was planned."""

@@ -103,10 +103,10 @@ def _show_power_cuts(made: PowerCutPlan) -> None:
     from joulerig.analysis.report import text
     from joulerig.rig.campaign.power_cut_definition import SECONDS
 
-    table = Table("host", "cut together", "drive", "file system")
+    table = Table("host", "cut together", "drive", "file system", "writer")
     for number, group in enumerate(made.groups, start=1):
         for subject in group:
-            table.add_row(subject.host, str(number), subject.drive, subject.filesystem or "none")
+            table.add_row(subject.host, str(number), subject.drive, subject.filesystem_level, subject.writer)
     out.print(table)
     cuts, asked = made.cuts(), made.campaign
     out.print(

@@ -49,6 +49,27 @@ def test_it_comes_in_the_phase_that_it_is_aimed_at(phase, event, operation):
         assert choice.hold
 
 
+def transactions():
+    """Lines of an application: every third transaction is rolled back."""
+    sequence = 0
+    while True:
+        sequence += 1
+        yield {"event": "issued", "sequence": sequence, "operation": "transaction"}
+        event = "acknowledged" if sequence % 3 else "failed"
+        yield {"event": event, "sequence": sequence, "operation": "transaction"}
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_it_comes_with_transactions_in_every_phase(phase):
+    ends = set()
+    for seed in range(30):
+        moment = Moment(phase, random.Random(seed))
+        seen = next(line for line in transactions() if moment.saw(line) is not None)
+        ends.add(seen["event"])
+    # A cut after a rollback shows whether that holds.
+    assert ends == ({"issued"} if phase in ("write", "flush") else {"acknowledged", "failed"})
+
+
 def test_a_moment_of_the_clock_does_not_hold_the_writer():
     _, _, choice = chosen_at("any", 1)
     assert not choice.hold

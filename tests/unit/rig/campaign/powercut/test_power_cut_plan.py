@@ -70,6 +70,22 @@ def test_what_is_cut_together_is_on_different_drives(bench, mapping):
         ({"subjects": [{"drive": "fast", "filesystem": "fat"}]}, r"'fat' is unknown; allowed: none, .*ext4"),
         ({"subjects": [{"drive": "fast"}, {"drive": "fast"}]}, r"subjects\.1: fast with none is there twice"),
         ({"subjects": []}, r"subjects"),
+        (
+            {"subjects": [{"drive": "fast", "filesystem": "ext4", "application": "sqlit"}]},
+            r"subjects\.0\.application: 'sqlit' is unknown; nearest is 'sqlite'; allowed: sqlite, ",
+        ),
+        (
+            {"subjects": [{"drive": "fast", "application": "sqlite"}]},
+            r"subjects\.0\.application: needs a file system; allowed: .*ext4",
+        ),
+        (
+            {"subjects": [{"drive": "fast", "mount_options": ["nobarrier"]}]},
+            r"subjects\.0\.mount_options: needs a file system",
+        ),
+        (
+            {"subjects": [{"drive": "fast", "filesystem": "ext4", "mount_options": ["a,b"]}]},
+            r"mount_options\.0: 'a,b'",
+        ),
         ({"cuts": 0}, r"cuts: 0"),
         ({"cut": 3}, r"unknown key 'cut'; did you mean 'cuts'\? allowed: cuts, "),
         ({"off_seconds": -1}, r"off_seconds: -1"),
@@ -86,6 +102,30 @@ def test_what_cannot_be_done_is_refused_in_one_line(bench, mapping, change, word
 def test_every_shipped_file_system_of_a_block_drive_can_be_cut(bench):
     made = {name for name, definition in filesystems.load(bench).items() if not definition.dax}
     assert set(filesystems.with_power_cuts(bench)) == made
+
+
+def test_a_subject_has_its_application_and_mount_options_in_its_name_and_cell(bench, mapping):
+    sqlite = {"drive": "fast", "filesystem": "ext4", "application": "sqlite"}
+    bare_word = {**sqlite, "mount_options": ["nobarrier", "commit=30"]}
+    made = plans.make_plan({**mapping, "subjects": [sqlite, bare_word], "cuts": 1}, bench, "x.yml")
+    assert [one.name for one in made.subjects] == [
+        "bench1-fast-ext4-sqlite", "bench1-fast-ext4-nobarrier-commit=30-sqlite",
+    ]  # fmt: skip
+    assert [str(one) for one in made.subjects] == [
+        "sqlite on fast with ext4", "sqlite on fast with ext4+nobarrier,commit=30",
+    ]  # fmt: skip
+    cells = [row["cell"] for row in made.rows("cuts-1")]
+    assert cells == ["fast/ext4/unset/sqlite", "fast/ext4+nobarrier,commit=30/unset/sqlite"]
+
+
+def test_hosts_get_the_applications_of_the_campaign(bench, mapping, monkeypatch):
+    monkeypatch.setattr(definition.paths, "program", lambda name: bench.inventory)
+    sqlite = {"drive": "fast", "filesystem": "ext4", "application": "sqlite"}
+    campaign = definition.parse({**mapping, "subjects": [sqlite]}, bench, "x.yml")
+    needed = definition.deployment(campaign, bench)
+    placed = [one["dest"].rpartition("/")[2] for one in needed["campaign_programs"]]
+    assert placed == ["durawriter", "sqlite.py", "contract.py"]
+    assert needed["campaign_packages"] == ["python3"]
 
 
 def test_a_run_is_a_cut_of_a_subject_and_a_block_is_cut_together(bench, mapping):
