@@ -21,6 +21,7 @@ from joulerig.rig.cli import (
 )
 from joulerig.rig.cli.bisect import command as bisect
 from joulerig.rig.cli.compare import command as compare
+from joulerig.rig.cli.crash_states import command as crash_states
 from joulerig.rig.cli.hosts import command as hosts
 from joulerig.rig.cli.hosts import discover, doctor
 from joulerig.rig.cli.measure import command as measure
@@ -57,6 +58,7 @@ COMMANDS = {
     "report": report.report,
     "export": report.export,
     "verify": verify.verify,
+    "crash-states": crash_states.crash_states,
     "compare": compare.compare,
     "bisect": bisect.bisect,
     "merge": compare.merge,

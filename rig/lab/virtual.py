@@ -166,6 +166,24 @@ def truth_source(lab: Lab, host: str) -> TruthSource | None:
     return twins
 
 
+def record_writes(
+    profile: str,
+    size_bytes: int,
+    definition: Mapping[str, Any],
+    command: Sequence[str],
+    transactions: int,
+    seed: int,
+    log: Path,
+) -> int:
+    """Log what the writer's `command` writes to a twin; return the acknowledged transactions.
+
+    Raises UserError, also where this machine has no loop devices.
+    """
+    from joulerig.virtuallab.blocklog import record
+
+    return record.record(profile, size_bytes, definition, command, transactions, seed, log)
+
+
 def stop_host(host: str) -> None:
     """Stop a virtual host's processors at once, as a power failure does. Raises UserError."""
     from joulerig.virtuallab import hosts

@@ -12,12 +12,14 @@ import sys
 import pytest
 from pydantic import TypeAdapter
 
+from joulerig.analysis.powercut import write_log
 from joulerig.rig import protocols
 from joulerig.rig.powercut import witness
 from joulerig.rig.protocols import durawriter, iod, powerd, srcap, twin
 from joulerig.rig.protocols.message import Influx
 from joulerig.virtuallab import profile, twin_parameters
 from tests.support import ROOT
+from tests.support.nbd_client import NbdClient
 from tests.support.power_processes import Emulator, Powerd, settings_of
 from tests.support.programs import built, wait_for
 from tests.support.twins import Twin
@@ -45,6 +47,22 @@ def test_a_twin_replies_as_declared(tmp_path, model):
         assert twin.State.model_validate(drive.ask("state")).last_cut == cut
         twin.PowerOn.model_validate(drive.ask("power on"))
         twin.Error.model_validate(drive.ask("no such request"))
+        twin.Error.model_validate(drive.ask("mark commit 1"))  # it has no log of writes
+
+
+def test_a_twin_logs_its_writes_with_marks(tmp_path):
+    options = twin_parameters.from_profile(profile.load("sata-consumer"))
+    log = tmp_path / "writes"
+    with Twin(tmp_path, rails=(), options=[*options, f"writes={log}"]) as drive:
+        wait_for(lambda: drive.state()["ready"], 20, "the drive is ready")
+        with NbdClient(drive.nbd) as client:
+            client.write(8192, b"x" * 4096)
+            client.flush()
+        assert twin.Mark.model_validate(drive.ask("mark commit 1")).mark == "commit 1"
+        twin.Error.model_validate(drive.ask(f"mark {'x' * 481}"))
+    written, flushed, mark = write_log.read(log)
+    assert written.write == write_log.Write(8192, b"x" * 4096)
+    assert (flushed.flush, mark.mark) == (True, "commit 1")
 
 
 # ---------------------------------------------------------------- powerd
@@ -200,6 +218,18 @@ def test_durawriter_reports_and_surveys_as_declared(tmp_path):
     lines = TypeAdapter(durawriter.Target | durawriter.Sectors)
     found = [lines.validate_json(line) for line in survey.stdout.splitlines()]
     assert any(isinstance(line, durawriter.Sectors) and line.state == "record" for line in found)
+
+
+def test_a_survey_of_an_application_is_as_declared(tmp_path):
+    checker = tmp_path / "checker.sh"
+    checker.write_text("echo found 1; echo torn 2; echo damaged >&2; exit 1")
+    command = [built("durawriter"), "survey", "--campaign", "0" * 32, "--directory", str(tmp_path)]
+    command += ["--application", "sh", "--application", str(checker)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    head, *found = done.stdout.splitlines()
+    assert durawriter.Checked.model_validate_json(head).error == "damaged"
+    states = [durawriter.Transaction.model_validate_json(line).state for line in found]
+    assert states == ["found", "torn"]
 
 
 # ---------------------------------------------------------------- the declarations
