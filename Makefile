@@ -12,7 +12,7 @@ PAGE_SOURCES := $(shell find rig/dashboard/page -name '*.ts' -not -path '*/gener
 SOURCES := $(wildcard $(shell git ls-files -co --exclude-standard '*.c' '*.h' '*.go' '*.f' 'go.*' '*/Makefile' 2>/dev/null))
 
 .PHONY: help setup build influxdb demo check test down clean docs tap-for-qemu
-.PHONY: test-c test-clock test-go test-python test-energy test-arrays test-hosts test-kernels test-kills test-long-load test-nvme test-slow-motion test-workloads test-powercut test-powercut-guest
+.PHONY: test-c test-clock test-go test-python test-energy test-arrays test-hosts test-kernels test-kills test-long-load test-nvme test-slow-motion test-workloads test-powercut test-powercut-applications test-powercut-guest
 .PHONY: studies lint bench-agent bench-analysis bench-beyond bench-campaign bench-dashboard bench-power bench-drives bench-lease bench-nvme bench-plan bench-racing bench-series bench-bisect bench-slow-motion bench-trust bench-workloads test-soak fuzz-workloads
 
 help: ## Show the targets
@@ -110,6 +110,9 @@ test-nvme: build ## Drives that are NVMe controllers for the kernel of their hos
 
 test-powercut: build ## Power cuts at the drives' own interface: 100 over all profiles, and 50 of drives that lie
 	JOULERIG_POWER_CUTS=20 $(PYTEST) tests/integration/virtuallab/test_power_cuts_of_twins.py
+
+test-powercut-applications: build ## Power cuts of a twin under applications on this kernel's ext4, 100 of each (needs root)
+	JOULERIG_APPLICATION_CUTS=100 $(PYTEST) -rP tests/integration/virtuallab/test_application_cuts.py
 
 test-powercut-guest: build ## Power cuts of a whole virtual test host, its drives and their file systems
 	JOULERIG_POWER_CUTS=10 $(PYTEST) tests/lab/test_power_cuts_on_the_virtual_lab.py
