@@ -13,7 +13,7 @@ SOURCES := $(wildcard $(shell git ls-files -co --exclude-standard '*.c' '*.h' '*
 
 .PHONY: help setup build influxdb demo check test down clean docs tap-for-qemu
 .PHONY: test-c test-clock test-go test-python test-energy test-arrays test-hosts test-kernels test-kills test-long-load test-nvme test-slow-motion test-workloads test-powercut test-powercut-applications test-powercut-guest
-.PHONY: studies lint bench-agent bench-analysis bench-beyond bench-campaign bench-dashboard bench-power bench-drives bench-lease bench-nvme bench-plan bench-racing bench-series bench-bisect bench-slow-motion bench-trust bench-workloads test-soak fuzz-workloads
+.PHONY: studies lint bench-agent bench-analysis bench-beyond bench-campaign bench-dashboard bench-power bench-drives bench-lease bench-nvme bench-plan bench-racing bench-series bench-bisect bench-slow-motion bench-trust bench-workloads test-soak fuzz-workloads bench-coefficients
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -134,6 +134,9 @@ bench-beyond: build ## Each feature beyond measuring, once on a virtual lab: res
 
 bench-campaign: build ## Fifty test hosts at once over SSH, and what a run takes outside its phases: results/bench/campaign.json
 	.venv/bin/python -m tests.bench.bench_campaign
+
+bench-coefficients: ## How often a twin's own parameters lie in its coefficients' intervals: results/bench/coefficients.json
+	.venv/bin/python -m tests.bench.coefficients
 
 bench-dashboard: build ## From a sample to a pixel, long tasks, viewers: results/bench/dashboard.json
 	.venv/bin/python -m tests.bench.bench_dashboard

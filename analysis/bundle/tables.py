@@ -20,6 +20,7 @@ FOLDERS = ("export", "report")
 # By what a row is named, in the first of these of which it has the first.
 _NAMING = (
     ("run", "phase", "rail", "source", "time_ns", "round", "meter"),
+    ("coefficient", "drive", "cell"),
     ("cell", "source", "anchor"),
     ("first", "second"),
     ("drive", "workload", "source"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from joulerig.analysis.coefficients.estimates import MEANINGS
 from joulerig.analysis.results.columns import declared_columns
 from joulerig.analysis.results.schema import (
     IoCount,
@@ -43,6 +44,7 @@ ABOUT = {
     "emerald": "One row a quantity that SNIA Emerald asks for, of a cell or a meter. No conformity.",
     "pts": "One row a quantity that SNIA SSS PTS asks for, of a drive or a load on it. No conformity.",
     "eehpcwg": "One row an aspect of the EEHPC WG's method, with the level that a rail meets.",
+    "coefficients": "One row a coefficient of a drive, and of the fit that it comes from.",
     "series": "One row a run and quantity: its levels and its trend over the workload phase.",
     "phases": "One row a phase of a run.",
     "energy": "One row a phase and rail of a run: energy, its interval and what that is made of, the ledger.",
@@ -430,6 +432,23 @@ ASKED: Described = {
     "unit": ("", "The number's unit."),
     "text": ("", 'What it has in words, or how it is to be read; "not measured" where it has nothing.'),
 }
+COEFFICIENTS: Described = {
+    "cell": ("", "The cell that it is of, where it is one cell's."),
+    "coefficient": (
+        "",
+        "; ".join(f"{name}: {text.rstrip('.')}" for name, text in MEANINGS.items()) + ".",
+    ),
+    "value": ("unit", "Estimate; blank: there is none."),
+    "value_low": ("unit", "Lower end of its 95 % interval, with the meter's error where that is known."),
+    "value_high": ("unit", "Upper end of it."),
+    "unit": ("", "The value's unit."),
+    "runs": ("", "Runs that it rests on."),
+    "exported": ("", "Whether `rig export --coefficients` gives it away."),
+    "withheld": ("", "Why it does not."),
+    "condition_number": ("", "Of the fit's design; blank: not of full rank, or of no fit."),
+    "residual_percent": ("%", "Root mean square of the fit's relative residuals."),
+    "held_out_percent": ("%", "The same of loads that were predicted from all others."),
+}
 CLAIMS: Described = {
     "study": ("", "The study, by the name that the campaign gives it."),
     "claim": ("", "The claim's name."),
@@ -461,6 +480,7 @@ OWN = {
     "quiescence": QUIESCENCE,
     "temperature": TEMPERATURE,
     **dict.fromkeys(("emerald", "pts", "eehpcwg"), ASKED),
+    "coefficients": COEFFICIENTS,
     "series": SERIES,
     "phases": PHASES,
     "energy": {},

@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 
 from joulerig import atomic
+from joulerig.analysis.coefficients import table as coefficients
 from joulerig.analysis.compare import cells as comparison
 from joulerig.analysis.compare import quiescent
 from joulerig.analysis.compare import temperature as warmth
@@ -224,6 +225,7 @@ def frames(campaign: Campaign) -> dict[str, pl.DataFrame]:
         campaign, warmth.compare(campaign, compared, temperature.by_run(campaign))
     )
     found |= _standards(campaign, found["runs"], found["cells"])
+    found["coefficients"] = coefficients.table(campaign)
     return found | {"series": series.table(campaign, series.courses_by_run(campaign, over))}
 
 

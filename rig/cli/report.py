@@ -39,6 +39,14 @@ def export(
         Path | None,
         typer.Option(metavar="FILE.zip", help="Write one zip instead, which `rig verify` can check."),
     ] = None,
+    coefficients: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.json", help="Write the drives' energy coefficients instead."),
+    ] = None,
+    target: Annotated[
+        str,
+        typer.Option("--for", metavar="PROGRAM", help="Write the coefficients in that program's format."),
+    ] = "",
 ) -> None:
     """Write a campaign's tables and series, with each column's meaning; or a bundle of all."""
     from joulerig.analysis import export as exports
@@ -53,7 +61,14 @@ def export(
         raise UserError(f"--format: {unknown[0]!r} is unknown; allowed: {', '.join(exports.FORMATS)}")
     if bundle is not None and output is not None:
         raise UserError("--bundle: cannot be combined with --output; a bundle is one file")
+    if coefficients is not None and (bundle is not None or output is not None):
+        raise UserError("--coefficients: cannot be combined with --bundle or --output")
+    if coefficients is None and target:
+        raise UserError("--for: only with --coefficients")
     try:
+        if coefficients is not None:
+            _export_coefficients(folder, coefficients, target)
+            return
         if bundle is not None:
             written = writer.write(folder, bundle, environment.here(provenance.revision()))
             size = f"{counted(written.files, 'file')}, {counted(written.bytes, 'byte')}"
@@ -64,5 +79,26 @@ def export(
             out.print(paths.short(path), soft_wrap=True)
     except OSError as error:
         raise UserError(
-            f"{error.filename or bundle or output}: cannot be written: {error.strerror}"
+            f"{error.filename or bundle or coefficients or output}: cannot be written: {error.strerror}"
         ) from None
+
+
+def _export_coefficients(folder: Path, path: Path, target: str) -> None:
+    """Write the coefficients of a campaign's drives, and print those that are withheld."""
+    from joulerig.analysis import results
+    from joulerig.analysis.coefficients import converters, document
+    from joulerig.rig.common import paths
+
+    if target and target not in converters.CONVERTERS:
+        raise UserError(f"--for: {target!r} is unknown; allowed: {', '.join(converters.CONVERTERS)}")
+    content = document.document(results.load(folder))
+    text = converters.CONVERTERS[target](content) if target else document.as_text(content)
+    document.write(path, text)
+    for drive in content["drives"]:
+        name = f"{drive['host']}/{drive['drive']}"
+        given = counted(len(drive["coefficients"]), "coefficient")
+        out.print(f"{name}: {given}", markup=False, soft_wrap=True)
+        for one in drive["withheld"]:
+            of = f" of {one['cell']}" if one["cell"] else ""
+            out.print(f"{name}: withheld: {one['name']}{of}: {one['reason']}", markup=False, soft_wrap=True)
+    out.print(paths.short(path), markup=False, soft_wrap=True)

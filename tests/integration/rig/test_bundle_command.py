@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """`rig export` and `rig verify`, and that what is recorded is what its files give again."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -47,6 +48,15 @@ def test_tables_go_where_they_are_asked_for(rig, campaign, tmp_path):
     assert rig("export", "study-1", "--output", tmp_path / "here").returncode == 0
     assert (tmp_path / "here" / "cells.parquet").exists()
     assert not (campaign / "export").exists()
+
+
+def test_coefficients_are_written_and_what_is_withheld_is_named(rig, campaign, tmp_path):
+    done = rig("export", "study-1", "--coefficients", tmp_path / "c.json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "c.json").read_text())["format"] == "joulerig-coefficients"
+    assert "withheld: joules_per_read_byte: " in done.stdout
+    done = rig("export", "study-1", "--coefficients", tmp_path / "k.json", "--for", "kepler")
+    assert "All_Weights" in (tmp_path / "k.json").read_text()
 
 
 def test_a_bundle_is_verified(rig, bundle):
@@ -102,6 +112,13 @@ def test_what_cannot_be_read_is_one_line(rig, state, bundle, tmp_path):
         (("study-2",), "no campaign 'study-2'"),
         (("study-1", "--output", "/proc/nowhere"), "/proc/nowhere: cannot be written"),
         (("study-1", "--bundle", "/proc/nowhere/b.zip"), "cannot be written"),
+        (("study-1", "--coefficients", "/proc/nowhere/c.json"), "/proc/nowhere: cannot be written"),
+        (
+            ("study-1", "--coefficients", "c.json", "--bundle", "b.zip"),
+            "--coefficients: cannot be combined",
+        ),
+        (("study-1", "--coefficients", "c.json", "--for", "excel"), "--for: 'excel' is unknown; allowed: al"),
+        (("study-1", "--for", "alumet"), "--for: only with --coefficients"),
     ],
 )
 def test_what_cannot_be_exported_is_one_line(rig, campaign, monkeypatch, words, expected):

@@ -211,7 +211,15 @@ def test_tables_of_comparisons(tmp_path):
 )
 def test_no_campaign_is_a_traceback_and_all_tables_have_their_columns(tmp_path, given):
     paths = runs_and_cells.write(campaign(tmp_path, **given), tmp_path / "report")
-    further = ["quiescence", "temperature", "emerald", "pts", "eehpcwg", "series"]
+    further = [
+        "quiescence",
+        "temperature",
+        "emerald",
+        "pts",
+        "eehpcwg",
+        "coefficients",
+        "series",
+    ]
     assert [path.stem for path in paths] == ["runs", "cells", *comparisons.TABLES, *further]
     for path in paths:
         assert pl.read_csv(path, infer_schema=False).columns

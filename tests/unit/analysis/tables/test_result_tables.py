@@ -11,6 +11,7 @@ import pytest
 
 from joulerig import atomic
 from joulerig.analysis import results
+from joulerig.analysis.coefficients import table as coefficients
 from joulerig.analysis.compare import cross_talk, drift, outliers, quiescent, temperature
 from joulerig.analysis.energy.indicator import within_energy
 from joulerig.analysis.runs import series
@@ -37,6 +38,7 @@ ALL_COLUMNS = (
     asked.COLUMNS,
     asked.COLUMNS,
     asked.COLUMNS,
+    coefficients.COLUMNS,
     series.COLUMNS,
 )
 

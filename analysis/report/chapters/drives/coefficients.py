@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a drive's idle time, bytes, requests and flushes cost, in the report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from joulerig.analysis.coefficients import estimates
+from joulerig.analysis.coefficients.estimates import DriveEstimates
+from joulerig.analysis.report.analysed import Analysed
+from joulerig.analysis.report.chapter import Chapter
+
+
+@dataclass(frozen=True)
+class CoefficientsContent:
+    """The coefficients of each drive, exported or withheld, and their meanings by name."""
+
+    drives: list[DriveEstimates]
+    meanings: dict[str, str]
+
+
+def content(analysed: Analysed) -> CoefficientsContent | None:
+    """Return the estimates; None where no drive has a coefficient that could be exported."""
+    found = estimates.of_campaign(analysed.campaign)
+    given = any(not one.withheld for drive in found for one in drive.estimates)
+    return CoefficientsContent(found, estimates.MEANINGS) if given else None
+
+
+COEFFICIENTS = Chapter("coefficients", "Energy coefficients of the drives", content)
