@@ -44,6 +44,7 @@ ABOUT = {
     "emerald": "One row a quantity that SNIA Emerald asks for, of a cell or a meter. No conformity.",
     "pts": "One row a quantity that SNIA SSS PTS asks for, of a drive or a load on it. No conformity.",
     "eehpcwg": "One row an aspect of the EEHPC WG's method, with the level that a rail meets.",
+    "windows": "One row a run and window: the greatest mean power of its load over that long.",
     "coefficients": "One row a coefficient of a drive, and of the fit that it comes from.",
     "series": "One row a run and quantity: its levels and its trend over the workload phase.",
     "phases": "One row a phase of a run.",
@@ -432,6 +433,16 @@ ASKED: Described = {
     "unit": ("", "The number's unit."),
     "text": ("", 'What it has in words, or how it is to be read; "not measured" where it has nothing.'),
 }
+WINDOWS: Described = {
+    "window": ("", "Length of the window, for people."),
+    "window_seconds": ("s", "Length of the window."),
+    "watts": ("W", "Greatest mean of all rails together; blank: not measured."),
+    "watts_low": ("W", "Least that it can be by the meter (k = 2); blank: its class is not stated."),
+    "watts_high": ("W", "Most that it can be, likewise."),
+    "begins_seconds": ("s", "When the window begins, since the load began."),
+    "observed_seconds": ("s", "Length of the load, in which the window was looked for."),
+    "missing": ("", "Why there is no figure."),
+}
 COEFFICIENTS: Described = {
     "cell": ("", "The cell that it is of, where it is one cell's."),
     "coefficient": (
@@ -480,6 +491,7 @@ OWN = {
     "quiescence": QUIESCENCE,
     "temperature": TEMPERATURE,
     **dict.fromkeys(("emerald", "pts", "eehpcwg"), ASKED),
+    "windows": WINDOWS,
     "coefficients": COEFFICIENTS,
     "series": SERIES,
     "phases": PHASES,

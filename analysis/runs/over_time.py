@@ -22,6 +22,9 @@ FIFTHS = 5  # a phase is judged in as many parts as there are rounds in PTS' win
 MOST_UNEVEN = 0.25  # that a step may be shorter than the others
 MOST_GAP = 0.01  # of a step: with more, the mean of what is left is not the step's
 
+WINDOWS = (1.0, 10.0)  # seconds, over which the greatest mean is looked for
+WINDOW_PARTS = 100  # of a window, by which it slides; a part's ends lie within points
+
 _NEEDED = ("time_ns", "drive", "meter", "rail", "watts")
 
 Floats = NDArray[np.float64]
@@ -36,6 +39,14 @@ class Steps:
 
 
 @dataclass(frozen=True)
+class GreatestMean:
+    """The greatest mean of all rails together over a window. `begins`: seconds into the phase."""
+
+    watts: float
+    begins: float
+
+
+@dataclass(frozen=True)
 class PowerOverTime:
     """Of all rails of a run's drives together, over its workload phase.
 
@@ -44,7 +55,9 @@ class PowerOverTime:
     tell for one instant, each point being the mean since the one before; None where no instant has
     all rails. `idle`: of the run's idle phase; `after`: from the end of the load to the end of the
     tail, which is longer than the phase `tail` by what the host does before it syncs; `fifths`: of
-    the workload phase in `FIFTHS` steps. `reported`: the progress points, None without any.
+    the workload phase in `FIFTHS` steps. `greatest`: by the seconds of a window, of those of
+    `WINDOWS` that the phase and its points allow; `spacing_seconds`: of the points.
+    `reported`: the progress points, None without any.
     """
 
     instants: Floats
@@ -56,6 +69,8 @@ class PowerOverTime:
     after: Steps = field(default_factory=Steps)
     fifths: Steps = field(default_factory=Steps)
     reported: pl.DataFrame | None = None
+    greatest: dict[float, GreatestMean] = field(default_factory=dict)
+    spacing_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -133,7 +148,29 @@ def from_points(
         _steps(rails, phase, phase.end_ns, tail.end_ns, least) if tail else Steps(),
         _fifths(rails, phase, least),
         reported,
+        greatest_means(rails, phase, spacing),
+        spacing,
     )
+
+
+def greatest_means(rails: Sequence[Rail], load: Phase, spacing: float) -> dict[float, GreatestMean]:
+    """Return the greatest mean of each of `WINDOWS`, none of which has a part without power.
+
+    A window that is longer than the load, or shorter than ten points, has none.
+    """
+    found = {}
+    for seconds in WINDOWS:
+        part = seconds / WINDOW_PARTS
+        count = int(load.seconds / part * (1 + 1e-9))
+        if count < WINDOW_PARTS or spacing * 10 > seconds:
+            continue
+        watts = watts_between(rails, np.linspace(0.0, part * count, count + 1))
+        means = np.lib.stride_tricks.sliding_window_view(watts, WINDOW_PARTS).mean(axis=1)
+        if np.isnan(means).all():
+            continue
+        place = int(np.nanargmax(means))
+        found[seconds] = GreatestMean(float(means[place]), place * part)
+    return found
 
 
 def _fifths(rails: Sequence[Rail], load: Phase, least: float) -> Steps:

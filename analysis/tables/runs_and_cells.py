@@ -20,6 +20,7 @@ from joulerig.analysis.compare import cells as comparison
 from joulerig.analysis.compare import quiescent
 from joulerig.analysis.compare import temperature as warmth
 from joulerig.analysis.compare.cells import Comparison
+from joulerig.analysis.drives import windows
 from joulerig.analysis.energy import meters
 from joulerig.analysis.energy.indicator import Measured, Spread, cell_indicator, within_energy
 from joulerig.analysis.energy.uncertainty import calibration_state
@@ -224,16 +225,19 @@ def frames(campaign: Campaign) -> dict[str, pl.DataFrame]:
     found["temperature"] = warmth.table(
         campaign, warmth.compare(campaign, compared, temperature.by_run(campaign))
     )
-    found |= _standards(campaign, found["runs"], found["cells"])
+    greatest = windows.table(campaign, over)
+    found |= _standards(campaign, found["runs"], found["cells"], greatest)
+    found["windows"] = greatest
     found["coefficients"] = coefficients.table(campaign)
     return found | {"series": series.table(campaign, series.courses_by_run(campaign, over))}
 
 
 def _standards(
-    campaign: Campaign, run_rows: pl.DataFrame, cell_rows: pl.DataFrame
+    campaign: Campaign, run_rows: pl.DataFrame, cell_rows: pl.DataFrame, window_rows: pl.DataFrame
 ) -> dict[str, pl.DataFrame]:
     """Return what standards ask for, with what the campaign has of it, by file name."""
-    of_cells = emerald.asked(campaign, run_rows.to_dicts(), cell_rows.to_dicts())
+    greatest = windows.greatest_by_cell(window_rows)
+    of_cells = emerald.asked(campaign, run_rows.to_dicts(), cell_rows.to_dicts(), greatest)
     found = {"emerald": of_cells, "pts": pts.asked(campaign), "eehpcwg": eehpcwg.asked(campaign)}
     return {name: asked.table(campaign, rows) for name, rows in found.items()}
 

@@ -26,7 +26,7 @@ from joulerig.analysis.report.chapters import (
     summary,
 )
 from joulerig.analysis.report.chapters.conditions import steadiness, steady_state, temperature
-from joulerig.analysis.report.chapters.drives import coefficients
+from joulerig.analysis.report.chapters.drives import coefficients, windows
 
 CHAPTERS: tuple[Chapter[Any], ...] = (
     power_cuts.POWER_CUTS,
@@ -50,6 +50,7 @@ CHAPTERS: tuple[Chapter[Any], ...] = (
     energy.INTERVALS,
     steady_state.STEADY_STATE,
     energy.IDLE_BASELINE,
+    windows.WINDOWS,
     coefficients.COEFFICIENTS,
     runs.NOT_RUN,
     provenance.PROVENANCE,

@@ -12,32 +12,42 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from joulerig.analysis.drives import windows
 from joulerig.analysis.energy import meters
 from joulerig.analysis.results.campaign import Campaign, ResultsError, Run
 from joulerig.analysis.results.schema import PhaseName
 from joulerig.analysis.runs import loss_ledger
-from joulerig.analysis.tables.standards.asked import Asked, instrument, middle
+from joulerig.analysis.tables.standards.asked import NOT_MEASURED, Asked, instrument, middle
 
 Row = Mapping[str, Any]
+Greatest = Mapping[str, Mapping[str, tuple[float | None, str]]]
 
 
-def asked(campaign: Campaign, runs: Sequence[dict[str, Any]], cells: Sequence[Row]) -> Iterator[Asked]:
+def asked(
+    campaign: Campaign, runs: Sequence[dict[str, Any]], cells: Sequence[Row], greatest: Greatest
+) -> Iterator[Asked]:
     """Yield the quantities of each cell that has a result, then those of each meter.
 
-    `runs`, `cells`: rows of analysis.tables.runs_and_cells.
+    `runs`, `cells`: rows of analysis.tables.runs_and_cells. `greatest`: by cell and window, of
+    analysis.drives.windows.
     """
     by_cell = campaign.cells()
     for cell in cells:
         counted = [run for run in by_cell[cell["cell"]] if run.counts or run.unmetered]
         if counted:
             own = {run.id for run in counted}
-            yield from _of_cell(campaign, cell, counted, [row for row in runs if row["run"] in own])
+            rows = [row for row in runs if row["run"] in own]
+            yield from _of_cell(campaign, cell, counted, rows, greatest.get(cell["cell"], {}))
     for ledger in loss_ledger.meter_ledgers(campaign):
         yield from instrument(campaign, ledger)
 
 
 def _of_cell(
-    campaign: Campaign, cell: Row, counted: Sequence[Run], rows: Sequence[dict[str, Any]]
+    campaign: Campaign,
+    cell: Row,
+    counted: Sequence[Run],
+    rows: Sequence[dict[str, Any]],
+    greatest: Mapping[str, tuple[float | None, str]],
 ) -> Iterable[Asked]:
     name, first = cell["cell"], counted[0]
     drives = [
@@ -67,6 +77,10 @@ def _of_cell(
     yield Asked(name, "idle", "mean idle power", cell["idle_watts"], "W")
     yield Asked(name, "idle", "idle capacity per watt", cell["idle_gb_per_watt"], "GB/W")
     yield Asked(name, "active", "mean power", cell["mean_watts"], "W")
+    for window in windows.NAMES.values():
+        watts, why = greatest.get(window, (None, ""))
+        text = f"{NOT_MEASURED}: {why}" if why else ""
+        yield Asked(name, "active", f"greatest mean power of {window}", watts, "W", text)
     yield Asked(name, "active", "requests of the block layer per watt", cell["iops_per_watt"], "1/s/W")
     yield Asked(name, "active", "throughput per watt", cell["mib_per_second_per_watt"], "MiB/s/W")
     yield Asked(name, "active", "operations of the load per watt", cell["ai_ops_per_joule"], "1/s/W")

@@ -15,7 +15,7 @@ from typing import Any
 from joulerig.analysis.energy import meters
 from joulerig.analysis.results.campaign import Campaign, ResultsError, Run
 from joulerig.analysis.statistics import steady_state
-from joulerig.analysis.tables.standards.asked import Asked
+from joulerig.analysis.tables.standards.asked import Asked, middle
 
 _UNITS = {"iops": "1/s", "watts": "W"}
 
@@ -29,8 +29,9 @@ def asked(campaign: Campaign) -> Iterator[Asked]:
     for (host, drive), runs in by_drive.items():
         yield from _of_drive(campaign, f"{host}/{drive}", host, drive, runs)
         for workload in dict.fromkeys(run.workload for run in runs):
-            one = next(run for run in runs if run.workload == workload)
-            yield from _of_load(f"{host}/{drive} {workload}", one)
+            own = [run for run in runs if run.workload == workload]
+            yield from _of_load(f"{host}/{drive} {workload}", own[0])
+            yield from _measured(f"{host}/{drive} {workload}", own)
 
 
 def _of_drive(campaign: Campaign, name: str, host: str, drive: str, runs: Sequence[Run]) -> Iterable[Asked]:
@@ -112,6 +113,20 @@ def _of_load(name: str, run: Run) -> Iterable[Asked]:
     yield Asked(name, "load", "active range", text=setting("size"))
     for matrix in ("IOPS", "throughput", "latency"):
         yield Asked(name, "load", f"{matrix} by block size and share of reads")
+
+
+def _measured(name: str, runs: Sequence[Run]) -> Iterable[Asked]:
+    """Yield what a load did, the median over its runs, through whichever file systems they had."""
+    rows = [vars(run.performance) for run in runs if run.performance]
+    for quantity, column, unit in (
+        ("operations per second", "ops_per_second", "1/s"),
+        ("throughput", "mb_per_second", "MB/s"),
+        ("median latency", "latency_p50_seconds", "s"),
+        ("99 % quantile of latency", "latency_p99_seconds", "s"),
+    ):
+        yield Asked(name, "measured", f"{quantity}, through a file system", middle(rows, column), unit)
+    for quantity in ("greatest latency", "latency histogram", "write history"):
+        yield Asked(name, "measured", quantity)
 
 
 def _threads(options: Sequence[Mapping[str, Any]]) -> float | None:

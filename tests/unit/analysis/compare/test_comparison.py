@@ -217,6 +217,7 @@ def test_no_campaign_is_a_traceback_and_all_tables_have_their_columns(tmp_path, 
         "emerald",
         "pts",
         "eehpcwg",
+        "windows",
         "coefficients",
         "series",
     ]

@@ -289,6 +289,7 @@ def test_csv_is_a_format_too(tmp_path):
             "emerald",
             "pts",
             "eehpcwg",
+            "windows",
             "coefficients",
             "series",
         )

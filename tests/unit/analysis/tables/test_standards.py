@@ -203,3 +203,13 @@ def test_report_and_export_write_the_same_tables(build, tmp_path):
         text = (tmp_path / "report" / f"{name}.csv").read_text()
         assert text == (tmp_path / "export" / f"{name}.csv").read_text()
         assert text.startswith(",".join(asked.COLUMNS))
+
+
+def test_pts_has_what_a_load_did_and_names_what_is_not_kept(build):
+    folder = build(replicates=3)
+    found = rows(folder, "pts")
+    load = "vhost1/nvme-plp randwrite-fsync"
+    rates = sorted(run.performance.ops_per_second for run in results.load(folder).runs)
+    assert found[load, "operations per second, through a file system"] == (rates[1], "")
+    assert found[load, "99 % quantile of latency, through a file system"][0] > 0
+    assert found[load, "greatest latency"] == (None, "not measured")
