@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from joulerig.analysis.coefficients.estimates import MEANINGS
+from joulerig.analysis.drives.endurance import GIVEN_RATE
 from joulerig.analysis.results.columns import declared_columns
 from joulerig.analysis.results.schema import (
     IoCount,
@@ -45,6 +46,7 @@ ABOUT = {
     "pts": "One row a quantity that SNIA SSS PTS asks for, of a drive or a load on it. No conformity.",
     "eehpcwg": "One row an aspect of the EEHPC WG's method, with the level that a rail meets.",
     "windows": "One row a run and window: the greatest mean power of its load over that long.",
+    "endurance": "One row a cell: joules, bytes at each level and rated life of an operation.",
     "coefficients": "One row a coefficient of a drive, and of the fit that it comes from.",
     "series": "One row a run and quantity: its levels and its trend over the workload phase.",
     "phases": "One row a phase of a run.",
@@ -443,6 +445,24 @@ WINDOWS: Described = {
     "observed_seconds": ("s", "Length of the load, in which the window was looked for."),
     "missing": ("", "Why there is no figure."),
 }
+ENDURANCE: Described = {
+    "runs_counted": ("", "Runs of which the figures are."),
+    "joules_per_op": ("J", "Joules of the load over its operations."),
+    "joules_per_op_low": ("J", "Lower end of its 95 % interval; blank: one run."),
+    "joules_per_op_high": ("J", "Upper end of it."),
+    "written_bytes_per_op": ("B", "Bytes that the workload wrote."),
+    "durable_bytes_per_op": ("B", "Those of a workload that syncs; blank: it does not."),
+    "host_bytes_per_op": ("B", "Bytes that the block layer wrote to the drive."),
+    "nand_bytes_per_host_byte": ("", "Write amplification of the runs, by the drive's own counts."),
+    "nand_bytes_per_op": ("B", "Host bytes times that."),
+    "nand_missing": ("", "Why there is no count of NAND bytes."),
+    "rated_bytes": ("B", "Bytes that the host may write over the drive's life, as declared."),
+    "ops_of_rated_life": ("", "Operations until these are written."),
+    "years_at_load": ("year", "Years until then, if the load went on all the time."),
+    "years_at_given_rate": ("year", f"Years until then at {GIVEN_RATE:g} operations a second."),
+    "life_missing": ("", "Why there is no life."),
+    "pareto": ("", "Whether no cell of its drive and workload beats it in joules and wear."),
+}
 COEFFICIENTS: Described = {
     "cell": ("", "The cell that it is of, where it is one cell's."),
     "coefficient": (
@@ -492,6 +512,7 @@ OWN = {
     "temperature": TEMPERATURE,
     **dict.fromkeys(("emerald", "pts", "eehpcwg"), ASKED),
     "windows": WINDOWS,
+    "endurance": ENDURANCE,
     "coefficients": COEFFICIENTS,
     "series": SERIES,
     "phases": PHASES,

@@ -20,7 +20,7 @@ from joulerig.analysis.compare import cells as comparison
 from joulerig.analysis.compare import quiescent
 from joulerig.analysis.compare import temperature as warmth
 from joulerig.analysis.compare.cells import Comparison
-from joulerig.analysis.drives import windows
+from joulerig.analysis.drives import endurance, windows
 from joulerig.analysis.energy import meters
 from joulerig.analysis.energy.indicator import Measured, Spread, cell_indicator, within_energy
 from joulerig.analysis.energy.uncertainty import calibration_state
@@ -228,6 +228,7 @@ def frames(campaign: Campaign) -> dict[str, pl.DataFrame]:
     greatest = windows.table(campaign, over)
     found |= _standards(campaign, found["runs"], found["cells"], greatest)
     found["windows"] = greatest
+    found["endurance"] = endurance.table(campaign, found["cells"].to_dicts())
     found["coefficients"] = coefficients.table(campaign)
     return found | {"series": series.table(campaign, series.courses_by_run(campaign, over))}
 

@@ -99,6 +99,11 @@ class FakeCalls(SystemCalls):
     def nvme_health(self, descriptor: int) -> bytes:
         return self._page(descriptor, 1)
 
+    def nvme_extended_health(self, descriptor: int) -> bytes:
+        if len(self.pages.get(self._name(descriptor), ())) < 3:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return self._page(descriptor, 2)
+
     def nvme_feature(self, descriptor: int, number: int, size: int = 0) -> tuple[int, bytes]:
         name = self._name(descriptor)
         if number not in self.features.get(name, {}):

@@ -26,7 +26,7 @@ from joulerig.analysis.report.chapters import (
     summary,
 )
 from joulerig.analysis.report.chapters.conditions import steadiness, steady_state, temperature
-from joulerig.analysis.report.chapters.drives import coefficients, windows
+from joulerig.analysis.report.chapters.drives import coefficients, endurance, windows
 
 CHAPTERS: tuple[Chapter[Any], ...] = (
     power_cuts.POWER_CUTS,
@@ -51,6 +51,7 @@ CHAPTERS: tuple[Chapter[Any], ...] = (
     steady_state.STEADY_STATE,
     energy.IDLE_BASELINE,
     windows.WINDOWS,
+    endurance.ENDURANCE,
     coefficients.COEFFICIENTS,
     runs.NOT_RUN,
     provenance.PROVENANCE,

@@ -96,13 +96,19 @@ def array(name):
 def health(name, interface):
     """Return the drive's own health report, or None where it has none.
 
-    Of an NVMe drive its log by the names that nvme-cli gives the fields, else smartctl's JSON.
+    Of an NVMe drive its log by the names that nvme-cli gives the fields, with what is used of
+    OCP's extended one where it has that; else smartctl's JSON.
     """
     if interface == "nvme":
         system = Host()
         try:
             with system.opened(name) as descriptor:
-                return health_log.parse(system.calls.nvme_health(descriptor))
+                found = health_log.parse(system.calls.nvme_health(descriptor))
+                try:
+                    extended = system.calls.nvme_extended_health(descriptor)
+                except OSError:  # most drives
+                    return found
+                return {**found, **health_log.parse_extended(extended)}
         except OSError:
             return None
     if interface in ("sata-ssd", "hdd"):

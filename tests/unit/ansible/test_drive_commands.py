@@ -265,3 +265,22 @@ def test_fields_of_a_health_log_do_not_overlap():
 def test_a_short_health_log_is_an_error():
     with pytest.raises(ValueError, match="a health log of 100 bytes"):
         health_log.parse(bytes(100))
+
+
+def extended_page(programmed, guid=health_log.OCP_GUID):
+    return programmed.to_bytes(16, "little") + bytes(480) + guid
+
+
+def test_ocps_extended_log_has_the_bytes_that_the_flash_programmed():
+    assert health_log.parse_extended(extended_page(1 << 70)) == {"physical_media_units_written": 1 << 70}
+
+
+@pytest.mark.parametrize("log", [extended_page(5, guid=bytes(16)), bytes(512), bytes(100)])
+def test_a_vendors_other_log_under_that_number_says_nothing(log):
+    assert health_log.parse_extended(log) == {}
+
+
+def test_the_extended_log_is_asked_for_by_its_number(monkeypatch):
+    # As in the command: the number in the low byte, 512 bytes as words less one above it.
+    Kernel(monkeypatch, nvme={(2, 127 << 16 | 0xC0): extended_page(7)})
+    assert health_log.parse_extended(nvme.extended_health(3)) == {"physical_media_units_written": 7}

@@ -34,3 +34,14 @@ def parse(log: bytes) -> dict[str, int]:
         if kelvins := int.from_bytes(log[at : at + 2], "little"):
             found[f"temperature_sensor_{number + 1}"] = kelvins
     return found
+
+
+# Of OCP's log "SMART / Health Information Extended" (C0h; Datacenter NVMe SSD Specification).
+OCP_GUID = bytes.fromhex("c5af1028eabff2a49c4f6f7cc914d5af")
+
+
+def parse_extended(log: bytes) -> dict[str, int]:
+    """Return the bytes that the flash programmed; nothing of a log that is not OCP's."""
+    if len(log) < 512 or log[496:512] != OCP_GUID:
+        return {}
+    return {"physical_media_units_written": int.from_bytes(log[:16], "little")}

@@ -80,6 +80,10 @@ class SystemCalls:
         """Return an NVMe drive's health log. Raises OSError."""
         return nvme.health(descriptor)
 
+    def nvme_extended_health(self, descriptor: int) -> bytes:
+        """Return an NVMe drive's log C0h, the vendor's own or OCP's. Raises OSError."""
+        return nvme.extended_health(descriptor)
+
     def nvme_feature(self, descriptor: int, number: int, size: int = 0) -> tuple[int, bytes]:
         """Return the value of an NVMe drive's feature, and its data. Raises OSError."""
         return nvme.feature(descriptor, number, size)

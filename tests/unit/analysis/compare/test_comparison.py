@@ -218,6 +218,7 @@ def test_no_campaign_is_a_traceback_and_all_tables_have_their_columns(tmp_path, 
         "pts",
         "eehpcwg",
         "windows",
+        "endurance",
         "coefficients",
         "series",
     ]

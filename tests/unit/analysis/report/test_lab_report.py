@@ -290,6 +290,7 @@ def test_csv_is_a_format_too(tmp_path):
             "pts",
             "eehpcwg",
             "windows",
+            "endurance",
             "coefficients",
             "series",
         )

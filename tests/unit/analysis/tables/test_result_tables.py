@@ -13,7 +13,7 @@ from joulerig import atomic
 from joulerig.analysis import results
 from joulerig.analysis.coefficients import table as coefficients
 from joulerig.analysis.compare import cross_talk, drift, outliers, quiescent, temperature
-from joulerig.analysis.drives import windows
+from joulerig.analysis.drives import endurance, windows
 from joulerig.analysis.energy.indicator import within_energy
 from joulerig.analysis.runs import series
 from joulerig.analysis.tables import comparisons, runs_and_cells
@@ -40,6 +40,7 @@ ALL_COLUMNS = (
     asked.COLUMNS,
     asked.COLUMNS,
     windows.COLUMNS,
+    endurance.COLUMNS,
     coefficients.COLUMNS,
     series.COLUMNS,
 )

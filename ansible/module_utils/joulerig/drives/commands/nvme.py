@@ -18,6 +18,7 @@ COMMAND = "<BBHIIIQQII6III"  # struct nvme_passthru_cmd
 GET_LOG_PAGE, IDENTIFY, SET_FEATURES, GET_FEATURES = 0x02, 0x06, 0x09, 0x0A  # opcodes
 RESERVATION_REPORT, SECURITY_RECEIVE = 0x0E, 0x82
 HEALTH, HEALTH_BYTES, ALL_NAMESPACES = 0x02, 512, 0xFFFFFFFF
+EXTENDED_HEALTH = 0xC0  # as long as the health log
 SANITIZE, SANITIZE_BYTES = 0x81, 512
 NAMESPACE, CONTROLLER, ACTIVE_NAMESPACES = 0x00, 0x01, 0x02  # what Identify is asked for
 VOLATILE_WRITE_CACHE = 0x06  # feature
@@ -137,8 +138,17 @@ def discovery_says_locked(page: bytes) -> bool:
 
 def health(descriptor: int) -> bytes:
     """Return an NVMe drive's health log. Raises OSError."""
+    return _log(descriptor, HEALTH)
+
+
+def extended_health(descriptor: int) -> bytes:
+    """Return a drive's log C0h, which is OCP's where it has OCP's GUID. Raises OSError."""
+    return _log(descriptor, EXTENDED_HEALTH)
+
+
+def _log(descriptor: int, number: int) -> bytes:
     words = HEALTH_BYTES // 4 - 1
-    asked = words << 16 | HEALTH
+    asked = words << 16 | number
     return _nvme(descriptor, NVME_IOCTL_ADMIN_CMD, GET_LOG_PAGE, ALL_NAMESPACES, asked, 0, HEALTH_BYTES)
 
 
