@@ -13,7 +13,7 @@ SOURCES := $(wildcard $(shell git ls-files -co --exclude-standard '*.c' '*.h' '*
 
 .PHONY: help setup build influxdb demo check test down clean docs tap-for-qemu
 .PHONY: test-c test-clock test-go test-python test-energy test-arrays test-hosts test-kernels test-kills test-long-load test-nvme test-slow-motion test-workloads test-powercut test-powercut-applications test-powercut-guest
-.PHONY: studies lint bench-agent bench-analysis bench-beyond bench-campaign bench-dashboard bench-power bench-drives bench-lease bench-nvme bench-plan bench-racing bench-series bench-bisect bench-slow-motion bench-trust bench-workloads test-soak fuzz-workloads bench-coefficients
+.PHONY: studies lint bench-agent bench-analysis bench-beyond bench-campaign bench-dashboard bench-power bench-drives bench-lease bench-nvme bench-plan bench-racing bench-series bench-bisect bench-slow-motion bench-trust bench-workloads test-soak fuzz-workloads bench-coefficients bench-audit
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -149,6 +149,9 @@ bench-lease: ## What a wipe lease costs a run on a host with many disks and proc
 
 bench-nvme: build ## What it costs a host that its drive is an NVMe controller: results/bench/nvme.json
 	.venv/bin/python -m tests.bench.bench_nvme
+
+bench-audit: ## How often drives that report their power are judged rightly, simulated: results/bench/audit.json
+	.venv/bin/python -m tests.bench.bench_audit
 
 bench-plan: ## Time of rig plan and of the journal for a campaign of 100,000 runs: results/bench/plan.json
 	.venv/bin/python -m tests.bench.bench_plan

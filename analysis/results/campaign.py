@@ -232,6 +232,14 @@ class Run(RunRow):
         return _json_file(self.folder, "result.json").get("free_nids") or {}
 
     @cached_property
+    def power_reports(self) -> list[dict[str, Any]] | None:
+        """Return what drives reported of their own power, by phase; None where none was asked.
+
+        Raises ResultsError.
+        """
+        return _json_file(self.folder, "result.json").get("power_reports")
+
+    @cached_property
     def settings(self) -> dict[str, Any]:
         """Return `settings.json`: what was in effect; empty where the run left none.
 

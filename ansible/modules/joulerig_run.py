@@ -124,6 +124,10 @@ free_nids:
   returned: on f2fs, when it was to be timed
 taken_down: {description: "What a killed call had left, and was put back.", type: list, returned: always}
 made: {description: "What each drive is known by now: types and UUIDs.", type: dict, returned: always}
+power_reports:
+  description: "What NVMe drives report of their own power, by phase and drive, from their log pages."
+  type: list
+  returned: when the run came to its idle phase
 touched:
   description: "write_bytes and discard_bytes by drive, from mkfs until it was unmounted; null: not counted."
   type: dict
@@ -157,7 +161,14 @@ from ansible.module_utils.joulerig import (
 )
 from ansible.module_utils.joulerig.clocks import offset, slow_motion
 from ansible.module_utils.joulerig.detached import answering
-from ansible.module_utils.joulerig.drives import blockqueue, dax, filesystem, identity, wipe_lease
+from ansible.module_utils.joulerig.drives import (
+    blockqueue,
+    dax,
+    filesystem,
+    identity,
+    power_reports,
+    wipe_lease,
+)
 from ansible.module_utils.joulerig.drives.host import Host
 from ansible.module_utils.joulerig.loads import load, workload
 from ansible.module_utils.joulerig.preconditioning import filler
@@ -309,11 +320,14 @@ def execute(p, result):
             )
             slow.begin()
             time.sleep(p["phases"]["rest"])
-        with recorder.phase(phases.IDLE):
+        reports = power_reports.PowerReports(drives)
+        result["power_reports"] = reports.recorded
+        with recorder.phase(phases.IDLE), reports.phase(phases.IDLE):
             time.sleep(p["phases"][phases.IDLE])
         recorder.begin(phases.WORKLOAD)
         before = [blockqueue.stat(one) for one in counting]
-        with _seeks(p, drives) as seeks, _free_nids(p) as free_nids:
+        measured = reports.phase(phases.WORKLOAD, power_reports.SETTLE_SECONDS)
+        with _seeks(p, drives) as seeks, _free_nids(p) as free_nids, measured:
             done = loading.load()
         after = [blockqueue.stat(one) for one in counting]
         if seeks:

@@ -71,8 +71,9 @@ class RunOutcome(_Part):
     `cause`: why it ended, where `status` does not say so. `changed`: whether a drive was touched.
     `made`: what each drive is known by since. `taken_down`: what a killed call had left on the
     host. `clock`: measured before and after. `report`: the load's own. `counters`: the block
-    layer's, over the workload phase. `seeks`, `free_nids`: what was traced. `touched`: by drive,
-    from mkfs to unmount. `settings`: in effect. `invocation`: what the module was called with.
+    layer's, over the workload phase. `seeks`, `free_nids`: what was traced. `power_reports`: what
+    drives report of their own power. `touched`: by drive, from mkfs to unmount. `settings`: in
+    effect. `invocation`: what the module was called with.
     """
 
     version: Literal[1] = VERSION
@@ -86,6 +87,7 @@ class RunOutcome(_Part):
     counters: Annotated[dict[str, int] | None, BeforeValidator(_none_if_empty)] = None
     seeks: Any = None
     free_nids: Any = None
+    power_reports: list[dict[str, Any]] = []
     touched: dict[str, Touched] = {}
     settings: dict[str, Any] = {}
     health: Health = Health()

@@ -84,6 +84,10 @@ class SystemCalls:
         """Return an NVMe drive's log C0h, the vendor's own or OCP's. Raises OSError."""
         return nvme.extended_health(descriptor)
 
+    def nvme_log(self, descriptor: int, number: int, size: int) -> bytes:
+        """Return the first bytes of an NVMe drive's log page. Raises OSError."""
+        return nvme.log(descriptor, number, size)
+
     def nvme_feature(self, descriptor: int, number: int, size: int = 0) -> tuple[int, bytes]:
         """Return the value of an NVMe drive's feature, and its data. Raises OSError."""
         return nvme.feature(descriptor, number, size)

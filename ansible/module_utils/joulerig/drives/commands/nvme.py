@@ -83,10 +83,7 @@ def namespace(descriptor: int) -> bytes:
 
 def sanitize_state(descriptor: int) -> int:
     """Return how far the latest sanitize is, as its log numbers that. Raises OSError."""
-    words = SANITIZE_BYTES // 4 - 1
-    asked = words << 16 | SANITIZE
-    log = _nvme(descriptor, NVME_IOCTL_ADMIN_CMD, GET_LOG_PAGE, ALL_NAMESPACES, asked, 0, SANITIZE_BYTES)
-    return log[2] & 0x7
+    return log(descriptor, SANITIZE, SANITIZE_BYTES)[2] & 0x7
 
 
 def controller(descriptor: int) -> bytes:
@@ -138,18 +135,18 @@ def discovery_says_locked(page: bytes) -> bool:
 
 def health(descriptor: int) -> bytes:
     """Return an NVMe drive's health log. Raises OSError."""
-    return _log(descriptor, HEALTH)
+    return log(descriptor, HEALTH, HEALTH_BYTES)
 
 
 def extended_health(descriptor: int) -> bytes:
     """Return a drive's log C0h, which is OCP's where it has OCP's GUID. Raises OSError."""
-    return _log(descriptor, EXTENDED_HEALTH)
+    return log(descriptor, EXTENDED_HEALTH, HEALTH_BYTES)
 
 
-def _log(descriptor: int, number: int) -> bytes:
-    words = HEALTH_BYTES // 4 - 1
-    asked = words << 16 | number
-    return _nvme(descriptor, NVME_IOCTL_ADMIN_CMD, GET_LOG_PAGE, ALL_NAMESPACES, asked, 0, HEALTH_BYTES)
+def log(descriptor: int, number: int, size: int) -> bytes:
+    """Return the first bytes of a drive's log page. Raises OSError."""
+    asked = (size // 4 - 1) << 16 | number
+    return _nvme(descriptor, NVME_IOCTL_ADMIN_CMD, GET_LOG_PAGE, ALL_NAMESPACES, asked, 0, size)
 
 
 def feature(descriptor: int, number: int, size: int = 0) -> tuple[int, bytes]:
