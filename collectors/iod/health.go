@@ -87,5 +87,24 @@ func encodeHealth(e *lineprotocol.Encoder, key []byte, h *drivehealth.Health, re
 	if h.Has&drivehealth.PowerOnHours != 0 {
 		e.Int("power_on_hours", h.PowerOnHours)
 	}
+	if h.Has&drivehealth.LifetimeEnergy != 0 {
+		e.Int("lifetime_watt_hours", h.LifetimeWattHours)
+	}
+	if h.Has&drivehealth.ReportedPower != 0 {
+		e.Float("reported_watts", h.ReportedWatts)
+	}
+	if h.Has&drivehealth.MeasuredPower != 0 {
+		e.Float("measured_watts", h.MeasuredWatts)
+		e.Int("measured_seconds", h.MeasuredSeconds)
+	}
+	if h.Has&drivehealth.StatedError != 0 {
+		e.Float("stated_error_percent", h.StatedErrorPercent)
+	}
+	if h.Has&drivehealth.NANDWritten != 0 {
+		e.Int("nand_bytes_written", h.NANDBytesWritten)
+	}
+	if h.Has&drivehealth.Capacitor != 0 {
+		e.Float("capacitor_percent", h.CapacitorPercent)
+	}
 	e.End(realtimeNs)
 }

@@ -160,6 +160,13 @@ DRIVE_HEALTH = Measurement(
         _integer("media_errors", "", "errors of the medium"),
         _integer("unsafe_shutdowns", "", "losses of power without a warning"),
         _integer("power_on_hours", "h", "hours with power"),
+        _integer("lifetime_watt_hours", "Wh", "energy over the drive's life, as it counts it (NVMe 2.1)"),
+        _float("reported_watts", "W", "power of the last second, as the drive measures it"),
+        _float("measured_watts", "W", "mean of the drive's measurement that a host started last"),
+        _integer("measured_seconds", "s", "length of that measurement"),
+        _float("stated_error_percent", "%", "error of its power that the drive states"),
+        _integer("nand_bytes_written", "B", "bytes written to its flash (OCP's log C0h)"),
+        _float("capacitor_percent", "%", "health of its power-loss protection (OCP's log C0h)"),
     ),
 )
 HOSTLOAD = Measurement(

@@ -13,11 +13,18 @@ type Health struct {
 	MediaErrors           int64
 	UnsafeShutdowns       int64
 	PowerOnHours          int64
+	LifetimeWattHours     int64   // energy since it was new, by its own count
+	ReportedWatts         float64 // of the last second, by its own measurement
+	MeasuredWatts         float64 // mean of the measurement that a host started
+	MeasuredSeconds       int64
+	StatedErrorPercent    float64 // of its power, as it states it
+	NANDBytesWritten      int64
+	CapacitorPercent      float64 // health of the capacitors of its power-loss protection
 	Has                   Fields
 }
 
 // Fields is a set of fields of Health.
-type Fields uint8
+type Fields uint16
 
 // The fields of Health.
 const (
@@ -28,4 +35,10 @@ const (
 	MediaErrors
 	UnsafeShutdowns
 	PowerOnHours
+	LifetimeEnergy
+	ReportedPower
+	MeasuredPower
+	StatedError
+	NANDWritten
+	Capacitor
 )

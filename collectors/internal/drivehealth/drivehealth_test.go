@@ -57,6 +57,61 @@ func TestSmartLog(t *testing.T) {
 	}
 }
 
+func TestPowerOfTheSmartLog(t *testing.T) {
+	log := smartLog()
+	binary.LittleEndian.PutUint64(log[232:], 812)
+	binary.LittleEndian.PutUint32(log[240:], 1<<16|12500)
+	var h Health
+	parseSmartPower(log, &h)
+	want := Health{LifetimeWattHours: 812, ReportedWatts: 1.25, Has: LifetimeEnergy | ReportedPower}
+	if h != want {
+		t.Errorf("%+v, expected %+v", h, want)
+	}
+	h = Health{}
+	if parseSmartPower(smartLog(), &h); h != (Health{}) {
+		t.Errorf("%+v of a drive that reports no power", h)
+	}
+}
+
+func TestPowerLog(t *testing.T) {
+	log := make([]byte, 64)
+	binary.LittleEndian.PutUint32(log[8:], 30)
+	binary.LittleEndian.PutUint32(log[40:], 2<<16|825)
+	log[56] = 3
+	var h Health
+	parsePowerLog(log, &h)
+	want := Health{MeasuredWatts: 8.25, MeasuredSeconds: 30, StatedErrorPercent: 3, Has: MeasuredPower | StatedError}
+	if h != want {
+		t.Errorf("%+v, expected %+v", h, want)
+	}
+	log[56] = 255
+	h = Health{}
+	if parsePowerLog(log, &h); h.Has != MeasuredPower {
+		t.Errorf("%+v of a drive that states no error", h)
+	}
+	binary.LittleEndian.PutUint32(log[8:], 0)
+	h = Health{}
+	if parsePowerLog(log, &h); h.Has != 0 {
+		t.Errorf("%+v of a drive that has measured nothing", h)
+	}
+}
+
+func TestOCPLog(t *testing.T) {
+	log := make([]byte, 512)
+	binary.LittleEndian.PutUint64(log, 1<<20)
+	binary.LittleEndian.PutUint16(log[128:], 98)
+	var h Health
+	parseOCPLog(log, &h)
+	if want := (Health{NANDBytesWritten: 1 << 20, CapacitorPercent: 98, Has: NANDWritten | Capacitor}); h != want {
+		t.Errorf("%+v, expected %+v", h, want)
+	}
+	binary.LittleEndian.PutUint16(log[128:], 0xffff)
+	h = Health{}
+	if parseOCPLog(log, &h); h.Has != NANDWritten {
+		t.Errorf("%+v of a drive without capacitors", h)
+	}
+}
+
 func TestSmartLogWithoutASensorHasNoTemperature(t *testing.T) {
 	log := smartLog()
 	log[1], log[2] = 0, 0

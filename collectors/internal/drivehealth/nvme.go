@@ -37,37 +37,62 @@ type nvmeAdminCmd struct {
 const (
 	nvmeIoctlAdminCmd = 0xC0484E41 // _IOWR('N', 0x41, struct nvme_passthru_cmd)
 	getLogPage        = 0x02
+	identify          = 0x06
 	smartLogID        = 0x02
 	smartLogBytes     = 512
 	allNamespaces     = 0xFFFFFFFF
+
+	identifiesController = 1 // what Identify is asked for
 )
 
 // NVMe reads the SMART / Health Information log (NVM Express base specification 2.0, 5.16.1.3) of a
-// controller, /dev/nvmeN. Needs CAP_SYS_ADMIN.
+// controller, /dev/nvmeN, and what it reports of its power. Needs CAP_SYS_ADMIN.
 func NVMe(controllerPath string) (Health, error) {
 	f, err := os.OpenFile(controllerPath, os.O_RDONLY, 0)
 	if err != nil {
 		return Health{}, err
 	}
 	defer f.Close()
-	log := make([]byte, smartLogBytes)
-	cmd := nvmeAdminCmd{
-		opcode:    getLogPage,
-		nsid:      allNamespaces,
-		addr:      uint64(uintptr(unsafe.Pointer(&log[0]))),
-		dataLen:   smartLogBytes,
-		cdw10:     (smartLogBytes/4-1)<<16 | smartLogID,
-		timeoutMs: 5000,
+	log, err := logPage(f, smartLogID, smartLogBytes)
+	if err != nil {
+		return Health{}, fmt.Errorf("read the SMART log of %s: %w", controllerPath, err)
 	}
+	h, err := parseSmartLog(log)
+	if err != nil {
+		return Health{}, err
+	}
+	if err := readPower(f, log, &h); err != nil {
+		return Health{}, fmt.Errorf("read what %s reports of its power: %w", controllerPath, err)
+	}
+	return h, nil
+}
+
+// statusError is a controller's refusal.
+type statusError uintptr
+
+func (s statusError) Error() string { return fmt.Sprintf("NVMe status 0x%x", uintptr(s)) }
+
+func logPage(f *os.File, id, size uint32) ([]byte, error) {
+	return admin(f, nvmeAdminCmd{opcode: getLogPage, nsid: allNamespaces, cdw10: (size/4-1)<<16 | id}, size)
+}
+
+func identifyController(f *os.File) ([]byte, error) {
+	return admin(f, nvmeAdminCmd{opcode: identify, cdw10: identifiesController}, identifyBytes)
+}
+
+// admin sends a command that reads size bytes.
+func admin(f *os.File, cmd nvmeAdminCmd, size uint32) ([]byte, error) {
+	data := make([]byte, size)
+	cmd.addr, cmd.dataLen, cmd.timeoutMs = uint64(uintptr(unsafe.Pointer(&data[0]))), size, 5000
 	status, _, errno := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), nvmeIoctlAdminCmd, uintptr(unsafe.Pointer(&cmd)))
-	runtime.KeepAlive(log)
+	runtime.KeepAlive(data)
 	switch {
 	case errno != 0:
-		return Health{}, fmt.Errorf("read the SMART log of %s: %w", controllerPath, errno)
+		return nil, errno
 	case status != 0:
-		return Health{}, fmt.Errorf("read the SMART log of %s: NVMe status 0x%x", controllerPath, status)
+		return nil, statusError(status)
 	}
-	return parseSmartLog(log)
+	return data, nil
 }
 
 func parseSmartLog(log []byte) (Health, error) {
