@@ -7,6 +7,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import polars as pl
 
@@ -36,17 +37,17 @@ def audits(campaign: Campaign) -> list[DriveAudit]:
     """Judge each drive whose runs were asked for its own report, in the order of the runs.
 
     Runs that failed, and those of which the rails were not measured, count for nothing. Empty for a
-    campaign of power cuts, and for one of before drives were asked. Raises ResultsError, and
-    joulerig.analysis.results.power_points.PowerFileError, where a run's file is damaged.
+    campaign of power cuts, and for one of before drives were asked. A damaged file is a problem of
+    the drive; `rig verify` reports it as well.
     """
     if campaign.kind == CampaignKind.POWER_CUT:
         return []
     found: dict[tuple[str, str], _Gathered] = {}
     for run in campaign.runs:
-        if run.status in WORKED and run.power_reports is not None:
-            frame = power_points.read(run.folder / "power.csv")
+        if run.status in WORKED and (recorded := _recorded(run)):
             for drive in campaign.drives(run):
-                _gather(campaign, run, drive, frame, found.setdefault((run.host, drive), _Gathered()))
+                into = found.setdefault((run.host, drive), _Gathered())
+                _gather(campaign, run, drive, recorded, into)
     return [
         judge(host, drive, one.compared, list(_stretches(one)), one.problems)
         for (host, drive), one in found.items()
@@ -54,23 +55,35 @@ def audits(campaign: Campaign) -> list[DriveAudit]:
     ]
 
 
-def _gather(campaign: Campaign, run: Run, drive: str, frame: pl.DataFrame | None, into: _Gathered) -> None:
-    recorded = run.power_reports or []
-    clock = next(iter(run.phases.values()), None)
+def _recorded(run: Run) -> list[dict[str, Any]]:
     try:
-        if not any(one["drive"] == drive for one in recorded):
-            return
-        reports = readings.of_run(
-            run.id, drive, run.workload, recorded, clock.clock_offset_ns if clock else 0
-        )
+        return run.power_reports or []
+    except ResultsError:
+        return []
+
+
+def _gather(
+    campaign: Campaign, run: Run, drive: str, recorded: list[dict[str, Any]], into: _Gathered
+) -> None:
+    try:
+        if any(one["drive"] == drive for one in recorded):
+            into.asked = True
+            _compare(campaign, run, drive, recorded, into)
+    except power_points.PowerFileError:
+        into.problems.append(f"{run.id}: power.csv cannot be read")
     except _WRONG as error:
-        raise ResultsError(
-            f"{run.folder / 'result.json'}: power_reports: {type(error).__name__}: {error}"
-        ) from None
-    into.asked = True
+        into.problems.append(f"{run.id}: its reports cannot be read: {type(error).__name__}: {error}")
+
+
+def _compare(
+    campaign: Campaign, run: Run, drive: str, recorded: list[dict[str, Any]], into: _Gathered
+) -> None:
+    clock = next(iter(run.phases.values()), None)
+    offset_ns = clock.clock_offset_ns if clock else 0
+    reports = readings.of_run(run.id, drive, run.workload, recorded, offset_ns)
     into.problems += reports.problems
     power = None
-    if frame is not None:
+    if (frame := power_points.read(run.folder / "power.csv")) is not None:
         power = rails.power_of(campaign, run, drive, frame)
         own = frame.filter(pl.col("drive") == drive)
         peaks = own.group_by("meter", "rail").agg(pl.max_horizontal("watts", "watts_max").max())

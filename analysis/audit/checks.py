@@ -100,6 +100,13 @@ class LifetimeCheck:
     error_percent: float | None
     verdict: Verdict
 
+    @property
+    def sentence(self) -> str:
+        """Return by how much it grew and what its rails gave, and where it fell."""
+        most = f"{self.most:.3g} Wh" if math.isfinite(self.most) else "an unknown energy"
+        falls = "".join(f"; {how} in {run}" for run, how in self.falls)
+        return f"grew by {self.watt_hours} Wh; its rails gave {self.least:.3g} Wh to {most}{falls}"
+
 
 def power_checks(compared: Sequence[Compared]) -> list[PowerCheck]:
     """Judge the power of each quantity and condition, in the order in which they come."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from joulerig.analysis.audit.readings import NS, SECOND, Reading
+from joulerig.analysis.energy.interval import IntervalEnergy
 from joulerig.analysis.results import run_energy
 from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.results.schema import Phase
@@ -61,7 +62,7 @@ def open_share(compared: Sequence[Compared]) -> float:
     shares = [[watts / one.watts - 1 for watts in one.window_watts] for one in compared]
     aligned = max(abs(sum(window)) / len(compared) for window in zip(*shares, strict=True))
     digit = sum(one.reading.step_watts / (2 * one.watts) for one in compared) / len(compared)
-    return aligned + digit
+    return float(aligned + digit)
 
 
 Power = Callable[[int, int], RailPower | None]
@@ -77,8 +78,9 @@ def windows(reading: Reading) -> Iterator[tuple[int, int]]:
         ]
     else:
         rest = (reading.stop_ns - reading.start_ns) / NS - reading.seconds
-        first = max(0.0, rest) - SLACK_SECONDS
-        last = min(1.0, rest + 1) + SLACK_SECONDS
+        slack = SLACK_SECONDS + reading.instant_error_seconds
+        first = max(0.0, rest) - slack
+        last = min(1.0, rest + 1) + slack
         if not first <= last:
             return  # it counted more or fewer seconds than there were
         starts = [
@@ -122,7 +124,7 @@ def power_of(campaign: Campaign, run: Run, drive: str, frame: pl.DataFrame) -> P
     return power
 
 
-def _together(energies: Sequence[run_energy.IntervalEnergy], seconds: float) -> RailPower | None:
+def _together(energies: Sequence[IntervalEnergy], seconds: float) -> RailPower | None:
     joules = limit = 0.0
     for one in energies:
         if one.joules is None or one.joules_low is None or one.joules_high is None:

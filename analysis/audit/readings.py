@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What drives reported of their power in a run, as its host read it from their log pages.
 
-The host's module wrote it into result.json (ansible/module_utils/joulerig/drives/power_log.py).
+The host's module wrote it into result.json (ansible/module_utils/joulerig/ownpower).
 Instants are on the controller's clock here.
 """
 
@@ -32,6 +32,7 @@ class Reading:
     `condition`: "idle", or the workload. `quantity`: `INTERVAL`, a measurement from `start_ns` to
     `stop_ns` of so many `seconds`, or `SECOND`, the last whole second before `stop_ns`.
     `step_watts`: of the report's last digit. `error_percent`: which the drive states; None: none.
+    `instant_error_seconds`: by which the drive may have been started or stopped earlier or later.
     """
 
     run: str
@@ -46,6 +47,7 @@ class Reading:
     error_percent: float | None = None
     most_watts: float | None = None
     histogram: Histogram | None = None
+    instant_error_seconds: float = 0.0
 
 
 INTERVAL, SECOND = "interval", "second"
@@ -128,7 +130,7 @@ def _readings(
             run, drive, condition, INTERVAL,
             int(one["start_ns"]) + offset_ns, int(one["stop_ns"]) + offset_ns,
             int(found["seconds"]), float(found["watts"]), float(found["step_watts"]), error,
-            found["most_watts"], histogram,
+            found["most_watts"], histogram, one.get("instant_error_ns", 0) / NS,
         )  # fmt: skip
     if after and after["watts"] is not None:
         at = int(after["time_ns"]) + offset_ns

@@ -40,6 +40,11 @@ class DriveAudit:
     problems: tuple[str, ...] = ()
 
     @property
+    def reports(self) -> bool:
+        """Return whether the drive reports anything of its power."""
+        return self.verdict != Verdict.NOT_REPORTED
+
+    @property
     def sentence(self) -> str:
         """Return the verdict as a sentence without the drive's name."""
         if self.verdict == Verdict.CONTRADICTED:

@@ -48,6 +48,7 @@ ABOUT = {
     "windows": "One row a run and window: the greatest mean power of its load over that long.",
     "endurance": "One row a cell: joules, bytes at each level and rated life of an operation.",
     "coefficients": "One row a coefficient of a drive, and of the fit that it comes from.",
+    "audit": "One row a comparison of what a drive reports of its power with its rails, the verdict first.",
     "series": "One row a run and quantity: its levels and its trend over the workload phase.",
     "phases": "One row a phase of a run.",
     "energy": "One row a phase and rail of a run: energy, its interval and what that is made of, the ledger.",
@@ -427,6 +428,27 @@ TEMPERATURE: Described = {
     "seen": ("", "Whether p is below 5 %."),
     "why": ("", "Why it cannot be judged."),
 }
+AUDIT: Described = {
+    "quantity": (
+        "",
+        "drive: the verdict; interval: power that the drive measured over a phase; second: over its last"
+        " second; histogram; lifetime: its lifetime energy.",
+    ),
+    "condition": ("", "idle, or the workload."),
+    "runs_compared": ("", "Phases of runs that were compared."),
+    "rails_watts": ("W", "Mean power of the drive's rails in the seconds that it reports."),
+    "reported_watts": ("W", "Mean power that the drive reports."),
+    "ratio": ("", "Reported over the rails', mean of the runs."),
+    "ratio_low": ("", "Lower end of its 95 % interval, with the meters' limit; blank: a single run."),
+    "ratio_high": ("", "Upper end of it."),
+    "meter_limit_percent": ("%", "Limit of the error of the rails' power, k = 2."),
+    "stated_error_percent": ("%", "The error that the drive states; blank: none."),
+    "reported_watt_hours": ("Wh", "By which the drive's lifetime energy grew, without its falls."),
+    "rails_watt_hours_low": ("Wh", "The least that its rails gave meanwhile."),
+    "rails_watt_hours_high": ("Wh", "The most that they can have given; blank: not known."),
+    "verdict": ("", "holds, contradicted, undecided, no error stated, or not reported."),
+    "finding": ("", "What is wrong."),
+}
 ASKED: Described = {
     "subject": ("", "What it is of: a cell, a meter, a drive, a load on a drive, a rail."),
     "section": ("", "Part of the standard."),
@@ -510,6 +532,7 @@ OWN = {
     "claims": CLAIMS,
     "quiescence": QUIESCENCE,
     "temperature": TEMPERATURE,
+    "audit": AUDIT,
     **dict.fromkeys(("emerald", "pts", "eehpcwg"), ASKED),
     "windows": WINDOWS,
     "endurance": ENDURANCE,

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
+from joulerig.analysis.audit import campaign as drive_audits
+from joulerig.analysis.audit.verdict import DriveAudit
 from joulerig.analysis.compare import cautions, cross_talk, quiescent, temperature
 from joulerig.analysis.compare import cells as comparison
 from joulerig.analysis.compare.cells import Comparison
@@ -126,6 +128,11 @@ class Analysed:
     def warmth(self) -> list[Warmth]:
         """Return how warm the drives of each comparison's runs were."""
         return temperature.compare(self.campaign, self.comparisons, temperatures.by_run(self.campaign))
+
+    @cached_property
+    def audits(self) -> list[DriveAudit]:
+        """Return what the rails say of the drives' own reports of power."""
+        return drive_audits.audits(self.campaign)
 
     @cached_property
     def cautions(self) -> list[str]:

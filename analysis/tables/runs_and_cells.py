@@ -15,6 +15,8 @@ from typing import Any
 import polars as pl
 
 from joulerig import atomic
+from joulerig.analysis.audit import campaign as drive_audits
+from joulerig.analysis.audit import table as audit_table
 from joulerig.analysis.coefficients import table as coefficients
 from joulerig.analysis.compare import cells as comparison
 from joulerig.analysis.compare import quiescent
@@ -225,6 +227,7 @@ def frames(campaign: Campaign) -> dict[str, pl.DataFrame]:
     found["temperature"] = warmth.table(
         campaign, warmth.compare(campaign, compared, temperature.by_run(campaign))
     )
+    found["audit"] = audit_table.table(campaign, drive_audits.audits(campaign))
     greatest = windows.table(campaign, over)
     found |= _standards(campaign, found["runs"], found["cells"], greatest)
     found["windows"] = greatest

@@ -161,16 +161,10 @@ from ansible.module_utils.joulerig import (
 )
 from ansible.module_utils.joulerig.clocks import offset, slow_motion
 from ansible.module_utils.joulerig.detached import answering
-from ansible.module_utils.joulerig.drives import (
-    blockqueue,
-    dax,
-    filesystem,
-    identity,
-    power_reports,
-    wipe_lease,
-)
+from ansible.module_utils.joulerig.drives import blockqueue, dax, filesystem, identity, wipe_lease
 from ansible.module_utils.joulerig.drives.host import Host
 from ansible.module_utils.joulerig.loads import load, workload
+from ansible.module_utils.joulerig.ownpower import reports as power_reports
 from ansible.module_utils.joulerig.preconditioning import filler
 from ansible.module_utils.joulerig.settings import drive_settings, kernelfile, record
 from ansible.module_utils.joulerig.tools import Failed, Refused

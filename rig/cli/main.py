@@ -9,7 +9,6 @@ import typer
 
 from joulerig.errors import JoulerigError
 from joulerig.rig.cli import (
-    drives,
     lab,
     report,
     results,
@@ -22,6 +21,8 @@ from joulerig.rig.cli import (
 from joulerig.rig.cli.bisect import command as bisect
 from joulerig.rig.cli.compare import command as compare
 from joulerig.rig.cli.crash_states import command as crash_states
+from joulerig.rig.cli.drives import audit
+from joulerig.rig.cli.drives import command as drives
 from joulerig.rig.cli.hosts import command as hosts
 from joulerig.rig.cli.hosts import discover, doctor
 from joulerig.rig.cli.measure import command as measure
@@ -63,6 +64,7 @@ COMMANDS = {
     "bisect": bisect.bisect,
     "merge": compare.merge,
 }
+drives.app.command("audit")(audit.show)
 meters.app.command("check")(check.check)
 meters.app.command("scan")(scan.scan)
 hosts.app.command("discover")(discover.discover)

@@ -11,6 +11,7 @@ from typing import Any
 
 from joulerig.analysis.report.chapter import Chapter
 from joulerig.analysis.report.chapters import (
+    audit,
     cells,
     cross_talk,
     drift,
@@ -45,6 +46,7 @@ CHAPTERS: tuple[Chapter[Any], ...] = (
     cross_talk.CROSS_TALK,
     drift.DRIFT,
     temperature.TEMPERATURE,
+    audit.AUDIT,
     energy.TRUE_JOULES,
     energy.LOSSES,
     energy.INTERVALS,

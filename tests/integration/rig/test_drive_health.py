@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from joulerig.rig.cli import drives, main
+from joulerig.rig.cli import main
+from joulerig.rig.cli.drives import command as drives
 from joulerig.rig.common.errors import RIG_UP, UserError
 from joulerig.virtuallab import twins
 from tests.support.nbd_client import NbdClient

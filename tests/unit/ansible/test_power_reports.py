@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a host reads of its drives' own power (ansible/module_utils/joulerig/drives/power_*.py)."""
+"""What a host reads of its drives' own power (ansible/module_utils/joulerig/ownpower)."""
 
 import contextlib
 import struct
@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from ansible.module_utils.joulerig.drives import power_log
-from ansible.module_utils.joulerig.drives.power_reports import OTHERS, PowerReports
+from ansible.module_utils.joulerig.ownpower import log as power_log
+from ansible.module_utils.joulerig.ownpower.reports import OTHERS, PowerReports
 
 WATTS_1_25 = 1 << 16 | 12500  # 0.1 mW
 WATTS_9 = 2 << 16 | 900  # 10 mW

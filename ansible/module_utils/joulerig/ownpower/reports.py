@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ansible.module_utils.joulerig.drives import power_log
 from ansible.module_utils.joulerig.drives.host import Host
+from ansible.module_utils.joulerig.ownpower import log as power_log
 
 # A drive counts whole seconds, by its clock: the first one that ends may have begun a second before
 # the host started it, in the phase before.
@@ -52,7 +52,7 @@ class _PhaseReport:
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
         self.found: dict[str, Any] = {
-            "drive": drive, "phase": phase, "start_ns": 0, "stop_ns": 0,
+            "drive": drive, "phase": phase, "start_ns": 0, "stop_ns": 0, "instant_error_ns": 0,
             "before": None, "after": None, "measurement": None, "problem": "",
         }  # fmt: skip
 
@@ -100,7 +100,9 @@ class _PhaseReport:
         """Start or stop the drive's measurement, and return when, in the host's clock."""
         before = time.time_ns()
         self._host.calls.set_nvme_feature(descriptor, power_log.FEATURE, action)
-        return (before + time.time_ns()) // 2
+        took = time.time_ns() - before
+        self.found["instant_error_ns"] = max(self.found["instant_error_ns"], took // 2)
+        return before + took // 2
 
     def _health(self, descriptor: int) -> dict[str, Any]:
         log = self._host.calls.nvme_health(descriptor)

@@ -205,7 +205,7 @@ def test_a_study_is_one_that_is_known(mapping, bench):
 
 
 @pytest.mark.parametrize("short", [False, True])
-@pytest.mark.parametrize("name", [*studies.STUDIES, "scheduler_today", "fill_and_age", "fsync_cost"])
+@pytest.mark.parametrize("name", [*studies.STUDIES, "scheduler_today", "fill_and_age", "fsync_cost", "audit"])
 def test_the_shipped_studies_can_be_planned_on_the_shipped_lab(name, short):
     shipped = model.load(paths.ROOT / "inventory.ini")
     mapping = playbook.mapping(paths.ROOT / "playbooks" / f"{name}.yml")

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from joulerig.rig.campaign import contents
 from joulerig.rig.campaign.contents import Contents
-from joulerig.rig.cli import drives
+from joulerig.rig.cli.drives import command as drives
 from joulerig.rig.cli.plan.command import _in_words
 from joulerig.rig.common.errors import UserError
 
