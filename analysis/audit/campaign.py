@@ -82,6 +82,8 @@ def _compare(
     offset_ns = clock.clock_offset_ns if clock else 0
     reports = readings.of_run(run.id, drive, run.workload, recorded, offset_ns)
     into.problems += reports.problems
+    if not reports.readings and not any(one.watt_hours for one in reports.counters):
+        return  # the drive reports none of it: what its rails took need not be read
     power = None
     if (frame := power_points.read(run.folder / "power.csv")) is not None:
         power = rails.power_of(campaign, run, drive, frame)
