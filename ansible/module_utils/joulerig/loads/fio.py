@@ -24,7 +24,7 @@ CHATTER = re.compile(r" : Saving output of (pre|post)run in ")
 POLLED = re.compile(r"^\s*hipri\s*(=\s*(1|true)\s*)?$", re.MULTILINE)
 
 
-def polls(job):
+def polls(job: str) -> bool:
     """Return whether a job file's I/O is polled."""
     return bool(POLLED.search(job))
 
