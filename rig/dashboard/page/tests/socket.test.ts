@@ -64,14 +64,14 @@ test("a connection that stays silent is given up, though the server does not tak
   expect(links.at(-1)![0]).toBe(true);
 });
 
-test("a machine that slept for an hour connects anew within two seconds of waking", () => {
+test("a machine that slept for an hour connects again within two seconds of waking", () => {
   vi.setSystemTime(Date.now() + 3600_000); // its timers stood still
   vi.advanceTimersByTime(2000);
   expect(links).toEqual([[true, 0], [false, 3601]]);
   expect(Socket.made).toHaveLength(2);
 });
 
-test("one that is closed twice connects anew once", () => {
+test("one that is closed twice connects again once", () => {
   Socket.made[0]!.onclose();
   Socket.made[0]!.onclose();
   vi.advanceTimersByTime(1000);
