@@ -71,11 +71,11 @@ def cuts_of(state, lab_files, services_up):
             assert PowerCutExecutor(campaign, "bench1", host, switch=host.switch).execute() == cuts
         found = folder.load(journals[-1].folder)
         (one,) = found.subjects
-        assert found.failed == {one.name: []}
         verdict = found.verdicts()[one.name]
         print(
             f"{one}: {time.monotonic() - began:.0f} s: {verdict.statement} {verdict.broken_by_fate} {verdict.phases}"
         )
+        assert found.failed == {one.name: []}
         return verdict, found
 
     yield executed
