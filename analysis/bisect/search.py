@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -106,27 +106,36 @@ def replay(blocks: Sequence[Block], design: Design) -> Search:
         for block in complete
         if 0 in block.values and last in block.values
     ]
-    count = len(blocks)
-    ends, differ = _ends(differences, design)
-    spent = count >= design.most_blocks
+    spent = len(blocks) >= design.most_blocks
+    interval, differ = _ends(differences, design)
     if not differ:
-        if spent or len(differences) >= ENDS_AT[-1]:
-            outcome = Outcome.ENDS_ALIKE if len(differences) >= ENDS_AT[-1] else Outcome.BUDGET_SPENT
-            return Search(outcome, count, possible=tuple(range(1, design.levels)), **ends)
-        return Search(Outcome.GOES_ON, count, (0, last), possible=tuple(range(1, design.levels)), **ends)
+        everywhere = tuple(range(1, design.levels))
+        step, low, high = interval or (None, None, None)
+        state = Search(Outcome.GOES_ON, len(blocks), possible=everywhere, step=step, low=low, high=high)
+        if len(differences) >= ENDS_AT[-1]:
+            return replace(state, outcome=Outcome.ENDS_ALIKE)
+        return replace(state, outcome=Outcome.BUDGET_SPENT) if spent else replace(state, measure=(0, last))
     probabilities = posterior(complete, design.levels)
     best = int(np.argmax(probabilities))
     table = _Table.from_blocks(complete, design.levels)
-    shown = {**_step(table, best), "probabilities": tuple(float(one) for one in probabilities)}
-    possible = _most_probable(probabilities, 1 - design.wrong)
+    step, low, high = _step(table, best)
+    state = Search(
+        Outcome.GOES_ON,
+        len(blocks),
+        possible=_most_probable(probabilities, 1 - design.wrong),
+        probabilities=tuple(float(one) for one in probabilities),
+        step=step,
+        low=low,
+        high=high,
+    )
     certain = probabilities[best] >= 1 - design.wrong / 2
     if (certain or spent) and not _fits(table, best):
-        return Search(Outcome.NOT_ONE_STEP, count, possible=possible, **shown)
+        return replace(state, outcome=Outcome.NOT_ONE_STEP)
     if certain:
-        return Search(Outcome.FOUND, count, first_bad=best, possible=(best,), **shown)
+        return replace(state, outcome=Outcome.FOUND, first_bad=best, possible=(best,))
     if spent:
-        return Search(Outcome.BUDGET_SPENT, count, possible=possible, **shown)
-    return Search(Outcome.GOES_ON, count, _next(complete, probabilities, design), possible=possible, **shown)
+        return replace(state, outcome=Outcome.BUDGET_SPENT)
+    return replace(state, measure=_next(complete, probabilities, design))
 
 
 def posterior(blocks: Sequence[Block], levels: int) -> _Array:
@@ -154,8 +163,7 @@ def step_at(blocks: Sequence[Block], levels: int, first_bad: int) -> tuple[float
     _, freedom, information, _ = table.fits()
     if freedom < 1 or information[first_bad] <= 0:
         return None
-    found = _step(table, first_bad)
-    return found["step"], found["low"], found["high"]
+    return _step(table, first_bad)
 
 
 @dataclass(frozen=True)
@@ -200,17 +208,17 @@ class _Table:
         return float(np.sum((self.values - self.of_level @ coefficients) ** 2)), int(rank)
 
 
-def _ends(differences: Sequence[float], design: Design) -> tuple[dict[str, float | None], bool]:
+def _ends(differences: Sequence[float], design: Design) -> tuple[tuple[float, float, float] | None, bool]:
     """Return the step between the ends with its interval, and whether some look found it."""
     level = design.wrong / 2 / len(ENDS_AT)
     for look in (look for look in ENDS_AT if look <= len(differences)):
         middle, reach = _mean(differences[:look], level)
         if abs(middle) > reach:
-            return {}, True
+            return None, True
     if len(differences) < 2:
-        return {}, False
+        return None, False
     middle, reach = _mean(differences, ALPHA)
-    return {"step": middle, "low": middle - reach, "high": middle + reach}, False
+    return (middle, middle - reach, middle + reach), False
 
 
 def _mean(values: Sequence[float], alpha: float) -> tuple[float, float]:
@@ -220,13 +228,13 @@ def _mean(values: Sequence[float], alpha: float) -> tuple[float, float]:
     return float(array.mean()), -float(special.stdtrit(len(array) - 1, alpha / 2)) * error
 
 
-def _step(table: _Table, first_bad: int) -> dict[str, float]:
+def _step(table: _Table, first_bad: int) -> tuple[float, float, float]:
     """Return the size of the step with its 95 % interval, for the place being right."""
     squares, freedom, information, size = table.fits()
     error = math.sqrt(float(squares[first_bad]) / freedom / float(information[first_bad]))
     reach = -float(special.stdtrit(freedom, ALPHA / 2)) * error
     middle = float(size[first_bad])
-    return {"step": middle, "low": middle - reach, "high": middle + reach}
+    return middle, middle - reach, middle + reach
 
 
 def _fits(table: _Table, first_bad: int) -> bool:
