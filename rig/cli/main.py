@@ -26,7 +26,7 @@ from joulerig.rig.cli.drives import command as drives
 from joulerig.rig.cli.hosts import command as hosts
 from joulerig.rig.cli.hosts import discover, doctor
 from joulerig.rig.cli.measure import command as measure
-from joulerig.rig.cli.meters import check, scan
+from joulerig.rig.cli.meters import agree, check, scan
 from joulerig.rig.cli.meters import command as meters
 from joulerig.rig.cli.plan import command as plan
 from joulerig.rig.cli.watch import command as watch
@@ -65,6 +65,7 @@ COMMANDS = {
     "merge": compare.merge,
 }
 drives.app.command("audit")(audit.show)
+meters.app.command("agree")(agree.agree)
 meters.app.command("check")(check.check)
 meters.app.command("scan")(scan.scan)
 hosts.app.command("discover")(discover.discover)
