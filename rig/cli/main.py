@@ -29,6 +29,7 @@ from joulerig.rig.cli.measure import command as measure
 from joulerig.rig.cli.meters import agree, check, scan
 from joulerig.rig.cli.meters import command as meters
 from joulerig.rig.cli.plan import command as plan
+from joulerig.rig.cli.registry import command as registry
 from joulerig.rig.cli.watch import command as watch
 
 app = typer.Typer(
@@ -41,6 +42,7 @@ GROUPS = {
     "twin": twin.app,
     "hosts": hosts.app,
     "workloads": workloads.app,
+    "registry": registry.app,
 }
 COMMANDS = {
     "up": up.up,
