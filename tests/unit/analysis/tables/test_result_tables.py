@@ -165,7 +165,7 @@ def test_reasons_with_commas_quotes_and_line_breaks_survive(tmp_path):
 
 def test_columns_with_a_dimension_name_their_unit():
     unit = re.compile(
-        r"(_ns|seconds|bytes?|joules?|percent|watts?|celsius|kelvin|per_(second|joule|op)|ops|syncs)(_|$)"
+        r"(_ns|seconds|bytes?|joules?|percent|watts?|celsius|kelvin|per_(second|joule|op)|ops|syncs|years)(_|$)"
     )
     plain = {
         "ordinal",
@@ -210,6 +210,10 @@ def test_columns_with_a_dimension_name_their_unit():
         "effect_high",
         "blocks",
         "pairs",
+        "value",  # its unit is another column
+        "value_low",
+        "value_high",
+        "condition_number",
     }
     for columns in ALL_COLUMNS:
         for name, kind in columns.items():
