@@ -88,14 +88,14 @@ func encodeHealth(e *lineprotocol.Encoder, key []byte, h *drivehealth.Health, re
 		e.Int("power_on_hours", h.PowerOnHours)
 	}
 	if h.Has&drivehealth.LifetimeEnergy != 0 {
-		e.Int("lifetime_watt_hours", h.LifetimeWattHours)
+		e.Float("lifetime_joules", 3600*float64(h.LifetimeWattHours))
 	}
 	if h.Has&drivehealth.ReportedPower != 0 {
 		e.Float("reported_watts", h.ReportedWatts)
 	}
 	if h.Has&drivehealth.MeasuredPower != 0 {
 		e.Float("measured_watts", h.MeasuredWatts)
-		e.Int("measured_seconds", h.MeasuredSeconds)
+		e.Int("measurement_seconds", h.MeasuredSeconds)
 	}
 	if h.Has&drivehealth.StatedError != 0 {
 		e.Float("stated_error_percent", h.StatedErrorPercent)
