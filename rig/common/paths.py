@@ -60,9 +60,14 @@ def inventory() -> Path:
 
 
 def playbook(given: Path) -> Path:
-    """Return `given` if it exists; else, for a bare name, the shipped playbook of that name."""
-    shipped = share() / "playbooks" / given.name
-    return shipped if given.parent == Path() and not given.exists() and shipped.is_file() else given
+    """Return `given` if it exists; else, for a bare name, the shipped playbook of that name.
+
+    Its ending may be left out: `demo` is `demo.yml`.
+    """
+    if given.parent != Path() or given.exists():
+        return given
+    folder = share() / "playbooks"
+    return next(filter(Path.is_file, (folder / given.name, folder / f"{given.name}.yml")), given)
 
 
 def cache() -> Path:

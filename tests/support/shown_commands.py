@@ -19,6 +19,7 @@ from ansible.cli.playbook import PlaybookCLI
 from typer.exceptions import TyperException
 
 from joulerig.rig.cli.main import app
+from joulerig.rig.common import paths
 from tests.support import ROOT
 
 SHELLS = ("", "sh", "bash", "console", "shell", "text")  # languages of fenced blocks with commands
@@ -136,7 +137,11 @@ def _rig() -> Any:
 
 
 def _check_playbook(playbook: str) -> str:
-    if playbook.isupper() or Path(playbook).name in YOURS or (ROOT / playbook).is_file():
+    if (
+        playbook.isupper()
+        or Path(playbook).name in YOURS
+        or (ROOT / paths.playbook(Path(playbook))).is_file()
+    ):
         return ""
     return f"{playbook}: no such playbook"
 
