@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from joulerig.analysis.results.schema import PhaseName
+
 NS = 1e9
 FEWEST_SECONDS = 3  # of a measurement: with fewer, its ends are most of it
 
@@ -95,7 +97,7 @@ def of_run(
     for one in recorded:
         if one["drive"] != drive:
             continue
-        condition = workload if one["phase"] == "workload" else str(one["phase"])
+        condition = workload if one["phase"] == PhaseName.WORKLOAD else str(one["phase"])
         counters += _counters(run, one, offset_ns)
         if one.get("problem"):
             problems.append(f"{run}: {condition}: {one['problem']}")

@@ -27,6 +27,7 @@ from joulerig.analysis.bisect import search
 from joulerig.analysis.bisect.search import Block, Design, Outcome, Search
 from joulerig.analysis.gate.figures import FIGURES, Figure
 from joulerig.analysis.results.campaign import Campaign, Run
+from joulerig.analysis.results.schema import Status
 from joulerig.rig.campaign import playbook as playbooks
 from joulerig.rig.campaign.plan import MeasurementPlan, make_plan
 from joulerig.rig.common import paths
@@ -210,7 +211,7 @@ def _block(campaign: Campaign, asked: Asked, step: Sequence[int], figure: Figure
         runs = [
             run
             for run in campaign.without_controls.runs
-            if _level(run, asked.factor) == asked.levels[index] and run.status != "excluded"
+            if _level(run, asked.factor) == asked.levels[index] and run.status != Status.EXCLUDED
         ]
         found = [figure.of(run) for run in runs]
         if runs and None not in found:

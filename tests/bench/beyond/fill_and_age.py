@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 
+from joulerig.analysis.results.schema import Status
 from tests.bench.beyond import NotShownError
 from tests.support import ROOT
 from tests.support.lab_driver import Lab
@@ -21,7 +22,7 @@ def show(lab: Lab) -> str:
     found = []
     for run in lab.results_of(campaign)["runs"]:
         levels = run["factors"]
-        if run["status"] == "excluded" or levels["age"] == "0":
+        if run["status"] == Status.EXCLUDED or levels["age"] == "0":
             continue
         folder = lab.results / campaign / "runs" / run["id"]
         fill = json.loads((folder / "settings.json").read_text())["fill"]

@@ -24,10 +24,14 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class EnduranceContent:
-    """Rows of the table `endurance`, and their picture: a panel a drive and workload."""
+    """Rows of the table `endurance`, and their picture: a panel a drive and workload.
+
+    `drives`: those that the picture has; `left_out`: how many panels it would have had in addition.
+    """
 
     rows: list[dict[str, Any]]
     figure: Svg | None
+    drives: list[str]
     left_out: int
     given_rate: float = endurance.GIVEN_RATE
 
@@ -43,7 +47,8 @@ def content(analysed: Analysed) -> EnduranceContent | None:
         return None
     drawn = list(groups.items())[:_MOST_PANELS]
     figure = _figure(drawn, virtual=analysed.campaign.virtual)
-    return EnduranceContent(rows, figure, len(groups) - len(drawn))
+    drives = list(dict.fromkeys(drive for (drive, _), _ in drawn))
+    return EnduranceContent(rows, figure, drives, len(groups) - len(drawn))
 
 
 def _figure(groups: Sequence[tuple[tuple[str, str], Sequence[Row]]], *, virtual: bool) -> Svg:

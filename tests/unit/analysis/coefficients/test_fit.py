@@ -46,7 +46,7 @@ def test_values_are_those_of_numpys_least_squares():
     assert [one.value for one in fit(given).coefficients] == pytest.approx(expected.tolist(), rel=1e-9)
 
 
-def test_by_rows_the_interval_is_the_jackknifes():
+def test_of_rows_that_are_a_load_each_the_interval_is_the_jackknifes():
     given = rows(scatter=0.05, groups=40)
     scaled = given.terms / given.watts[:, None]
     ones = np.ones(40)
@@ -55,7 +55,9 @@ def test_by_rows_the_interval_is_the_jackknifes():
     )
     whole = np.linalg.lstsq(scaled, ones, rcond=None)[0]
     standard = np.sqrt(39 / 40 * ((without - whole) ** 2).sum(axis=0))
-    assert halves(fit(given)) == pytest.approx(standard * special.stdtrit(37, 0.975), rel=1e-6)
+    weights = np.linalg.pinv(scaled) ** 2  # of the rows in each coefficient; each row is a load
+    freedom = np.minimum(37, weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1))
+    assert halves(fit(given)) == pytest.approx(standard * special.stdtrit(freedom, 0.975), rel=1e-6)
 
 
 def test_what_a_load_is_off_in_all_its_runs_widens_the_intervals():

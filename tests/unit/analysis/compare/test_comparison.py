@@ -214,6 +214,7 @@ def test_no_campaign_is_a_traceback_and_all_tables_have_their_columns(tmp_path, 
     further = [
         "quiescence",
         "temperature",
+        "audit",
         "emerald",
         "pts",
         "eehpcwg",

@@ -286,6 +286,7 @@ def test_csv_is_a_format_too(tmp_path):
             "claims",
             "quiescence",
             "temperature",
+            "audit",
             "emerald",
             "pts",
             "eehpcwg",

@@ -11,6 +11,7 @@ import pytest
 
 from joulerig import atomic
 from joulerig.analysis import results
+from joulerig.analysis.audit import table as audit_table
 from joulerig.analysis.coefficients import table as coefficients
 from joulerig.analysis.compare import cross_talk, drift, outliers, quiescent, temperature
 from joulerig.analysis.drives import endurance, windows
@@ -36,6 +37,7 @@ ALL_COLUMNS = (
     comparisons.CLAIM_COLUMNS,
     quiescent.COLUMNS,
     temperature.COLUMNS,
+    audit_table.COLUMNS,
     asked.COLUMNS,
     asked.COLUMNS,
     asked.COLUMNS,
@@ -181,6 +183,10 @@ def test_columns_with_a_dimension_name_their_unit():
         "device_bound_fraction",
         "runs_planned",
         "runs_counted",
+        "runs_compared",
+        "ratio",  # of what the drive reports to its rails
+        "ratio_low",
+        "ratio_high",
         "number",  # its unit is another column
         "runs_settled",
         "runs_steady",
