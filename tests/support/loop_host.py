@@ -11,32 +11,28 @@ import contextlib
 import os
 import signal
 import subprocess
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import applications
-from joulerig.virtuallab.blocklog.device import PATIENCE_SECONDS, LoopDevice, run
+from joulerig.virtuallab.blocklog.device import PATIENCE_SECONDS, LoopDevice, mounted, run
 from joulerig.virtuallab.standalone_twin import StandaloneTwin
 from tests.support.programs import wait_for
+from tests.support.twin_switch import TwinSwitch
 
 READ_SECONDS = 60.0  # from power on until the drive can be read
 
 
-class LoopHost:
+class LoopHost(TwinSwitch):
     """Executes module joulerig_powercut's actions on `twin`, with file systems of this kernel."""
 
     def __init__(self, twin: StandaloneTwin) -> None:
-        self._twin = twin
+        super().__init__(twin)
         self._boot = 1
         self._work = contextlib.ExitStack()
         self._writer: subprocess.Popen[bytes] | None = None
-        self.lost: list[dict[str, Any]] = []  # what the twin lost at each cut, by its own account
-        self.said: list[str] = []
-
-    # ------------------------------------------------- HostChannel
 
     def call(self, module: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         if module != "joulerig_powercut":
@@ -55,15 +51,9 @@ class LoopHost:
                 self._take_down()
         return answer
 
-    def reconnect(self) -> None:
-        pass
-
-    def say(self, text: str, mark: str = "note") -> None:
-        self.said.append(text)
-
     def _write(self, definition: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
         device = self._work.enter_context(LoopDevice(self._twin.nbd))
-        folder = self._mount(self._work, device, definition)
+        folder = self._work.enter_context(mounted(device, definition))
         known = {**os.environ, "JOULERIG_WITNESS_SECRET": arguments["secret"]}
         command = [*self._command("write", arguments["options"]), "--directory", folder]
         command += ["--witness", arguments["witness"]]
@@ -75,39 +65,16 @@ class LoopHost:
         with contextlib.ExitStack() as undo:
             device = undo.enter_context(LoopDevice(self._twin.nbd))
             try:
-                folder = self._mount(undo, device, definition)
+                folder = undo.enter_context(mounted(device, definition))
             except UserError as error:
                 return {"survey": "", "lost": str(error)}
             done = run(*self._command("survey", arguments["options"]), "--directory", folder)
             return {"survey": done.stdout}
 
-    def _mount(self, undo: contextlib.ExitStack, device: LoopDevice, definition: Mapping[str, Any]) -> str:
-        """Mount the file system, in a new folder; `undo` takes it down, whatever its drive says."""
-        folder = undo.enter_context(tempfile.TemporaryDirectory(prefix="mount-", dir=paths.run()))
-        options = ",".join(definition["mount_options"]) or "defaults"
-        run("mount", "-t", definition["type"], "-o", options, device.path, folder)
-        undo.callback(run, "umount", folder, check=False)
-        return folder
-
     def _command(self, action: str, options: Sequence[str]) -> list[str]:
         shipped = applications.shipped().values()
         here = {place: str(path) for one in shipped for path, place in one.files().items()}
         return [str(paths.program("durawriter")), action, *(here.get(word, word) for word in options)]
-
-    # ------------------------------------------------- PowerSwitch
-
-    def switch(self, drives: Sequence[str], restart: Callable[[], None]) -> LoopHost:
-        return self
-
-    def check(self) -> None:
-        pass
-
-    def off(self) -> dict[str, Any]:
-        self.lost.append(self._twin.power_off())
-        return {"means": "power off of the twin"}
-
-    def hold_up(self, drive: str) -> dict[str, dict[str, Any]]:
-        return {}
 
     def on(self) -> None:
         """Take down what is mounted, as a host without power does, and give the drive its power."""
@@ -115,9 +82,6 @@ class LoopHost:
         self._twin.power_on()
         self._boot += 1
         wait_for(self._is_ready, READ_SECONDS, "the drive can be read after power was restored")
-
-    def restore_rails(self) -> None:
-        pass
 
     def _take_down(self) -> None:
         if self._writer is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from joulerig.rig.common import paths
@@ -17,6 +17,7 @@ from joulerig.rig.lab.model import Lab
 from joulerig.virtuallab.standalone_twin import StandaloneTwin
 from tests.support.lab_files import LabFiles
 from tests.support.programs import wait_for
+from tests.support.twin_switch import TwinSwitch
 
 READY_SECONDS = 60.0  # from power on until the drive can be read
 WRITER_SECONDS = 10.0  # until the writer has noticed that its drive is gone
@@ -31,21 +32,17 @@ def power_cut_lab(lab_files: LabFiles, twin: StandaloneTwin) -> Lab:
     return lab.model_copy(update={"controller": near})
 
 
-class TwinHost:
+class TwinHost(TwinSwitch):
     """Executes module joulerig_powercut's actions on `twin`; its switch is `switch`.
 
     `restarts`: whether the host boots after a cut, as it should.
     """
 
     def __init__(self, twin: StandaloneTwin) -> None:
-        self._twin = twin
+        super().__init__(twin)
         self._boot = 1
         self.restarts = True
         self._writer: subprocess.Popen[bytes] | None = None
-        self.lost: list[dict[str, Any]] = []  # what the twin lost at each cut, by its own account
-        self.said: list[str] = []
-
-    # ------------------------------------------------- HostChannel
 
     def call(self, module: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         if module != "joulerig_powercut":
@@ -60,27 +57,6 @@ class TwinHost:
             answer["survey"] = self._survey(arguments["options"])
         return answer
 
-    def reconnect(self) -> None:
-        pass
-
-    def say(self, text: str, mark: str = "note") -> None:
-        self.said.append(text)
-
-    # ------------------------------------------------- PowerSwitch
-
-    def switch(self, drives: Sequence[str], restart: Callable[[], None]) -> TwinHost:
-        return self
-
-    def check(self) -> None:
-        pass
-
-    def off(self) -> dict[str, Any]:
-        self.lost.append(self._twin.power_off())
-        return {"means": "power off of the twin"}
-
-    def hold_up(self, drive: str) -> dict[str, dict[str, Any]]:
-        return {}
-
     def on(self) -> None:
         if self._writer is not None:
             try:
@@ -90,9 +66,6 @@ class TwinHost:
                 self._writer.wait()
         self._twin.power_on()
         self._boot += self.restarts
-
-    def restore_rails(self) -> None:
-        pass
 
     def _command(self, action: str, *options: str) -> list[str]:
         return [str(paths.program("durawriter")), action, *options, "--nbd", f"unix:{self._twin.nbd}"]

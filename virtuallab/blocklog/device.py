@@ -8,11 +8,14 @@ the kernel drops what it had read.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from joulerig.rig.common import paths, wait
 from joulerig.rig.common.errors import UserError
@@ -43,6 +46,21 @@ def run(*command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
     if check and done.returncode:
         raise UserError(f"{' '.join(command)}: {done.stderr.strip()}")
     return done
+
+
+@contextlib.contextmanager
+def mounted(device: LoopDevice, filesystem: Mapping[str, Any]) -> Iterator[str]:
+    """Mount a device's file system, as a test host is given it, in a new folder; yield that.
+
+    It is unmounted at the end, whatever its drive says. Raises UserError.
+    """
+    options = ",".join(filesystem["mount_options"]) or "defaults"
+    with tempfile.TemporaryDirectory(prefix="mount-", dir=paths.run()) as folder:
+        run("mount", "-t", filesystem["type"], "-o", options, device.path, folder)
+        try:
+            yield folder
+        finally:
+            run("umount", folder, check=False)
 
 
 class LoopDevice:

@@ -15,7 +15,7 @@ from typing import Any
 
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
-from joulerig.virtuallab.blocklog.device import LoopDevice, run
+from joulerig.virtuallab.blocklog.device import LoopDevice, mounted, run
 from joulerig.virtuallab.standalone_twin import StandaloneTwin
 
 WITNESS_SECONDS = 120.0  # for the next line of the application
@@ -39,10 +39,7 @@ def record(
     with StandaloneTwin(profile, size_bytes, [f"writes={log}"]) as twin, contextlib.ExitStack() as undo:
         device = undo.enter_context(LoopDevice(twin.nbd))
         run(*definition["mkfs"], *definition["no_discard"], device.path)
-        folder = undo.enter_context(tempfile.TemporaryDirectory(prefix="mount-", dir=paths.run()))
-        options = ",".join(definition["mount_options"]) or "defaults"
-        run("mount", "-t", definition["type"], "-o", options, device.path, folder)
-        undo.callback(run, "umount", folder, check=False)
+        folder = undo.enter_context(mounted(device, definition))
         done = _transact(twin, [*command, "--seed", str(seed)], folder, transactions)
         twin.mark("end")
     return done
