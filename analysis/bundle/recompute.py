@@ -121,7 +121,13 @@ class _Recomputation:
         try:
             recorded = self.answer.get("phases"), self.answer.get("clock")
             found = run_phases.on_controller_time(*recorded) if all(recorded) else []
-            again = {phase.phase: phase for phase in found}
+            # How slow the lab was is the controller's own record: no host can say.
+            again = {
+                phase.phase: replace(phase, slowness=stored[phase.phase].slowness)
+                if phase.phase in stored
+                else phase
+                for phase in found
+            }
         except UNREADABLE as error:
             return self._unreadable(tally, stored, "result.json", error)
         if not stored and self.run.status not in WORKED:

@@ -320,6 +320,18 @@ def test_a_campaign_that_runs_is_said_not_to_be_over(tmp_path):
         assert not any("-0003/" in name for name in zipped.namelist())
 
 
+def test_a_campaign_in_slow_motion_holds_with_its_slowness_in_every_table(tmp_path):
+    folder = verifiable_campaign.build(tmp_path / "c")
+    with sqlite3.connect(folder / "journal.sqlite") as journal:
+        journal.execute("UPDATE phase SET slowness = 40 WHERE phase != 'prepare'")
+    writer.write(folder, tmp_path / "b.zip", HERE)
+    (tmp_path / "unpacked").mkdir()
+    archive.extract(tmp_path / "b.zip", tmp_path / "unpacked")
+    phases = pl.read_csv(next((tmp_path / "unpacked").rglob("export/phases.csv")))
+    assert set(phases["slowness"]) == {1.0, 40.0}
+    assert not failed(tmp_path / "b.zip", "report.html")
+
+
 def test_a_physical_lab_has_no_truth_to_be_checked(tmp_path):
     found = checks(verifiable_campaign.build(tmp_path / "c", virtual=False), "joules and AI of runs")
     assert found["true joules"].state == UNCHECKABLE
