@@ -114,7 +114,7 @@ def compare(campaign: Campaign, readings: Readings) -> list[Compared]:
     """
     runs = {run.id: run for run in campaign.runs}
     found = []
-    for one, other in combinations(readings, 2):
+    for one, other in combinations(sorted(readings, key=lambda name: name == TWIN), 2):
         common = [key for key in readings[one] if key in readings[other]]
         for drive in dict.fromkeys(key[0] for key in common):
             keys = [key for key in common if key[0] == drive]

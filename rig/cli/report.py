@@ -92,6 +92,8 @@ def _export_coefficients(folder: Path, path: Path, target: str) -> None:
     if target and target not in converters.CONVERTERS:
         raise UserError(f"--for: {target!r} is unknown; allowed: {', '.join(converters.CONVERTERS)}")
     content = document.document(results.load(folder))
+    if not content["drives"]:
+        raise UserError(f"{folder.name}: no run has a drive by itself and a load that ended")
     text = converters.CONVERTERS[target](content) if target else document.as_text(content)
     document.write(path, text)
     for drive in content["drives"]:

@@ -11,7 +11,8 @@ from joulerig.analysis import results
 from joulerig.analysis.bundle import recompute, writer
 from tests.integration.rig.test_command_line import refused, rig
 from tests.integration.rig.test_record_result import answer, journal, power, recorded
-from tests.support import simulated_waveform, verifiable_campaign
+from tests.support import simulated_campaign, simulated_waveform, verifiable_campaign
+from tests.support.simulated_campaign import Outcome
 
 __all__ = ["journal", "rig"]  # fixtures
 
@@ -48,6 +49,15 @@ def test_tables_go_where_they_are_asked_for(rig, campaign, tmp_path):
     assert rig("export", "study-1", "--output", tmp_path / "here").returncode == 0
     assert (tmp_path / "here" / "cells.parquet").exists()
     assert not (campaign / "export").exists()
+
+
+def test_a_campaign_without_a_load_that_ended_has_no_coefficients(rig, state, tmp_path):
+    given = {"outcome": lambda _: Outcome("failed", "no space left on device")}
+    simulated_campaign.build(state / "results" / "nothing", **given)
+    done = rig("export", "nothing", "--coefficients", tmp_path / "c.json")
+    assert done.returncode == 2
+    assert done.stderr == "rig: nothing: no run has a drive by itself and a load that ended\n"
+    assert not (tmp_path / "c.json").exists()
 
 
 def test_coefficients_are_written_and_what_is_withheld_is_named(rig, campaign, tmp_path):
