@@ -62,6 +62,7 @@ def audit(folder, options, *, replicates=2, seconds=5.0, power_cycle=False):
                         with reports.phase(condition):
                             time.sleep(seconds)  # it is what is measured
                     recorded.append((f"run-{replicate}", reports.recorded))
+        time.sleep(SETTLE_SECONDS)  # what a reading can mean ends up to a second after it was taken
         return _judged(truth, recorded)
 
 

@@ -52,7 +52,7 @@ def test_the_truth_lies_within_the_bounds_of_a_tap_as_dirty_as_it_is_declared(tm
         ("500 ms clock offset", "off the operations"),
         ("cut tail", "interval not covered"),
         ("other instrument's serial", "the calibration is of serial"),
-        ("dropped peaks", "its amps do not explain"),
+        ("dropped peaks", "its amps "),  # do not explain its volts, or only at another instant
         ("doubled blocks", "duplicate"),
         ("5 ms window shift", "late"),
         ("warm shunt", "check after the run, 12v: joules are"),
