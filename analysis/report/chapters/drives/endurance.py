@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from matplotlib.axes import Axes
+from matplotlib.ticker import EngFormatter
 
 from joulerig.analysis.drawing import COLOURS, FAINT, MARKERS, Svg, canvas, to_svg
 from joulerig.analysis.drives import endurance
@@ -25,6 +26,8 @@ Row = Mapping[str, Any]
 @dataclass(frozen=True)
 class EnduranceContent:
     """Rows of the table `endurance`, and their picture: a panel a drive and workload.
+
+    Points are numbered by the rows, from 1.
 
     `drives`: those that the picture has; `left_out`: how many panels it would have had in addition.
     """
@@ -46,24 +49,27 @@ def content(analysed: Analysed) -> EnduranceContent | None:
     if not groups:
         return None
     drawn = list(groups.items())[:_MOST_PANELS]
-    figure = _figure(drawn, virtual=analysed.campaign.virtual)
+    numbers = {row["cell"]: str(number) for number, row in enumerate(rows, 1)}
+    figure = _figure(drawn, numbers, virtual=analysed.campaign.virtual)
     drives = list(dict.fromkeys(drive for (drive, _), _ in drawn))
     return EnduranceContent(rows, figure, drives, len(groups) - len(drawn))
 
 
-def _figure(groups: Sequence[tuple[tuple[str, str], Sequence[Row]]], *, virtual: bool) -> Svg:
+def _figure(
+    groups: Sequence[tuple[tuple[str, str], Sequence[Row]]], numbers: Mapping[str, str], *, virtual: bool
+) -> Svg:
     columns = min(2, len(groups))
     lines = math.ceil(len(groups) / columns)
     with canvas(0.1 + _PANEL_INCHES * lines) as drawn:
         panels = drawn.subplots(lines, columns, squeeze=False).ravel()
         for axes, (name, rows) in zip(panels, groups, strict=False):
-            _panel(axes, " · ".join(name), rows)
+            _panel(axes, " · ".join(name), rows, numbers)
         for axes in panels[len(groups) :]:
             axes.set_visible(False)
         return to_svg(drawn, virtual)
 
 
-def _panel(axes: Axes, title: str, rows: Sequence[Row]) -> None:
+def _panel(axes: Axes, title: str, rows: Sequence[Row], numbers: Mapping[str, str]) -> None:
     key = endurance.wear_column(rows)
     filesystems = sorted({row["filesystem"] for row in rows})
     schedulers = sorted({row["scheduler"] for row in rows})
@@ -80,7 +86,7 @@ def _panel(axes: Axes, title: str, rows: Sequence[Row]) -> None:
             linestyle="none",
         )
         axes.annotate(
-            f"{row['filesystem']} {row['scheduler']}",
+            numbers[row["cell"]],
             (row["joules_per_op"], row[key]),
             xytext=(4, 2),
             textcoords="offset points",
@@ -88,7 +94,8 @@ def _panel(axes: Axes, title: str, rows: Sequence[Row]) -> None:
         )
     axes.margins(0.18)
     axes.set_title(title, fontsize=8.5, loc="left", pad=3)
-    axes.set_xlabel("joules an operation", labelpad=2)
+    axes.xaxis.set_major_formatter(EngFormatter("J", sep="\u202f"))
+    axes.set_xlabel("energy of an operation", labelpad=2)
     axes.set_ylabel(f"{_NOUNS[key]} an operation")
     axes.spines[["top", "right"]].set_visible(False)
 

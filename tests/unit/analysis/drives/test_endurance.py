@@ -3,6 +3,7 @@
 
 import html
 import json
+import re
 import sqlite3
 
 import pytest
@@ -13,6 +14,7 @@ from joulerig.analysis.export import columns
 from joulerig.analysis.report import document
 from joulerig.analysis.tables import runs_and_cells
 from tests.support import simulated_campaign
+from tests.support.report_pages import svgs
 
 OPS = {"ext4": 0.62, "xfs": 0.71, "f2fs": 1.0}
 CELL = "nvme-plp/ext4/none/randwrite-fsync"
@@ -196,6 +198,15 @@ def test_the_report_has_the_picture_and_what_is_missing(build):
     assert "Joules and wear of an operation" in page
     assert "Bytes written against joules" in page
     assert html.escape(endurance.NO_NAND, quote=True).replace("&#x27;", "&#39;") in page
+
+
+def test_points_of_the_picture_are_numbered_as_the_rows_of_the_table(build):
+    page = document.html(build(extra_factors={"write_cache": ("write back", "no flush")}))
+    section = page[page.index("Joules and wear of an operation") :].partition("</section>")[0]
+    named = re.findall(r"<td>(\d+): (nvme-plp/[^< ]+)", section)
+    assert [int(number) for number, _ in named] == [*range(1, 7)]
+    [picture] = svgs(section)
+    assert {number for number, _ in named} <= set(re.findall(r"<!-- (\d+) -->", picture))
 
 
 def test_every_column_is_described():
