@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from joulerig.analysis.coefficients import estimates
@@ -17,6 +18,11 @@ class CoefficientsContent:
 
     drives: list[DriveEstimates]
     meanings: dict[str, str]
+
+    @staticmethod
+    def withheld(drive: DriveEstimates) -> Counter[tuple[str, str]]:
+        """Return the names that are withheld with the reason, and of how many cells."""
+        return Counter((one.name, one.withheld) for one in drive.estimates if one.withheld)
 
 
 def content(analysed: Analysed) -> CoefficientsContent | None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from joulerig.analysis.report.analysed import Analysed
 from joulerig.analysis.report.chapter import Chapter
 
 _PANEL_INCHES = 2.2
+_MOST_ROWS = 40
 _MOST_PANELS = 6  # a figure is on one page
 _NOUNS = {"nand_bytes_per_op": "NAND bytes", "host_bytes_per_op": "host bytes"}
 
@@ -27,12 +29,14 @@ Row = Mapping[str, Any]
 class EnduranceContent:
     """Rows of the table `endurance`, and their picture: a panel a drive and workload.
 
-    Points are numbered by the rows, from 1.
-
-    `drives`: those that the picture has; `left_out`: how many panels it would have had in addition.
+    Points are numbered by the rows, from 1. `rows`: those on the front, then by joules, of `cells`
+    as many as a reader looks at; `missing`: what they lack, with how many cells do. `drives`: those
+    that the picture has; `left_out`: how many panels it would have had in addition.
     """
 
     rows: list[dict[str, Any]]
+    cells: int
+    missing: dict[str, int]
     figure: Svg | None
     drives: list[str]
     left_out: int
@@ -49,10 +53,12 @@ def content(analysed: Analysed) -> EnduranceContent | None:
     if not groups:
         return None
     drawn = list(groups.items())[:_MOST_PANELS]
-    numbers = {row["cell"]: str(number) for number, row in enumerate(rows, 1)}
+    missing = Counter(why for row in rows for why in (row["nand_missing"], row["life_missing"]) if why)
+    listed = sorted(rows, key=lambda row: (not row["pareto"], row["joules_per_op"] or math.inf))[:_MOST_ROWS]
+    numbers = {row["cell"]: str(number) for number, row in enumerate(listed, 1)}
     figure = _figure(drawn, numbers, virtual=analysed.campaign.virtual)
     drives = list(dict.fromkeys(drive for (drive, _), _ in drawn))
-    return EnduranceContent(rows, figure, drives, len(groups) - len(drawn))
+    return EnduranceContent(listed, len(rows), dict(missing), figure, drives, len(groups) - len(drawn))
 
 
 def _figure(
@@ -86,7 +92,7 @@ def _panel(axes: Axes, title: str, rows: Sequence[Row], numbers: Mapping[str, st
             linestyle="none",
         )
         axes.annotate(
-            numbers[row["cell"]],
+            numbers.get(row["cell"], ""),
             (row["joules_per_op"], row[key]),
             xytext=(4, 2),
             textcoords="offset points",
