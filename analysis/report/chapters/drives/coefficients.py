@@ -7,9 +7,11 @@ from collections import Counter
 from dataclasses import dataclass
 
 from joulerig.analysis.coefficients import estimates
-from joulerig.analysis.coefficients.estimates import DriveEstimates
+from joulerig.analysis.coefficients.estimates import DriveEstimates, Estimate
 from joulerig.analysis.report.analysed import Analysed
 from joulerig.analysis.report.chapter import Chapter
+
+_MOST_CELLS = 3
 
 
 @dataclass(frozen=True)
@@ -18,6 +20,18 @@ class CoefficientsContent:
 
     drives: list[DriveEstimates]
     meanings: dict[str, str]
+
+    @staticmethod
+    def given(drive: DriveEstimates) -> int:
+        """Return how many coefficients are exported."""
+        return sum(not one.withheld for one in drive.estimates)
+
+    @staticmethod
+    def shown(drive: DriveEstimates) -> list[Estimate]:
+        """Return the coefficients of the drive, and of those of its cells the least."""
+        given = [one for one in drive.estimates if not one.withheld]
+        cells = sorted((one for one in given if one.cell), key=lambda one: one.value or 0.0)
+        return [one for one in given if not one.cell] + cells[:_MOST_CELLS]
 
     @staticmethod
     def withheld(drive: DriveEstimates) -> Counter[tuple[str, str]]:
