@@ -97,7 +97,7 @@ def _row(campaign: Campaign, run: Run) -> LoadRow | str:
 
 def counted(run: Run) -> IoCount | None:
     """Return what the block layer of the test host passed to the run's drive."""
-    return run.io.get(f"iod {run.drive}") or run.io.get("iod") or run.io.get("host")
+    return run.block_counts(run.drive) or run.io.get("host")
 
 
 def rows(campaign: Campaign, loads: list[LoadRow]) -> Rows:

@@ -17,11 +17,10 @@ from typing import Any
 import polars as pl
 
 from joulerig.analysis.energy import meters
-from joulerig.analysis.results.campaign import Campaign, ResultsError, Run
+from joulerig.analysis.results.campaign import UNIT_BYTES, Campaign, ResultsError, Run
 from joulerig.analysis.runs import derived
 from joulerig.analysis.statistics import pareto
 
-UNIT_BYTES = 512_000  # of a "data unit" of NVMe's health log: a thousand times 512
 OCP_NAND = "physical_media_units_written"  # bytes, of OCP's extended health log (C0h)
 ATA_NAND = {"NAND_Writes_1GiB": 2**30, "NAND_Writes_32MiB": 2**25}
 ATA_HOST = {"Host_Writes_GiB": 2**30, "Host_Writes_32MiB": 2**25, "Total_LBAs_Written": 512}

@@ -24,7 +24,7 @@
       try {
         history.replaceState(null, "", query ? `?${query}` : location.pathname);
       } catch {
-        // A page from a disk has no address of its own in some browsers: the view is right.
+        // Some browsers give a page from a disk no address that can be changed: the view is right.
       }
     }
   };

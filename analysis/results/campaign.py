@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 PRECONDITION_FILE = "precondition.json"  # in a run's folder
+UNIT_BYTES = 512_000  # of a data unit in an NVMe drive's health report (base specification, SMART log)
 
 
 def current_recipe(recipe: Mapping[str, Any]) -> dict[str, Any]:
@@ -169,6 +170,10 @@ class Run(RunRow):
         The joules must be above 0, as they are divided by.
         """
         return self._worked and (self.load_amounts.joules or 0.0) > 0
+
+    def block_counts(self, drive: str) -> IoCount | None:
+        """Return what the block layer passed to a drive of the run, as the host's agent counted."""
+        return self.io.get(f"iod {drive}") or self.io.get("iod")
 
     @property
     def is_control(self) -> bool:

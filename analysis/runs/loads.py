@@ -52,7 +52,7 @@ def loads(campaign: Campaign, drive: str) -> tuple[list[Load], Counter[str]]:
 
 def _load(run: Run, drive: str) -> Load | str:
     """Return a run's load, or why it is none."""
-    io = run.io.get(f"iod {drive}") or run.io.get("iod")
+    io = run.block_counts(drive)
     phase = run.phases.get(PhaseName.WORKLOAD)
     watts = {
         rail.rail: rail.corrected_joules / phase.seconds

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from joulerig.analysis.results.campaign import current_recipe
+from joulerig.analysis.results.campaign import UNIT_BYTES, current_recipe
 from joulerig.rig.campaign import definition as campaigns
 from joulerig.rig.campaign import factors
 from joulerig.rig.campaign.execution.outcome import RunOutcome, Touched
@@ -28,7 +28,6 @@ from joulerig.rig.lab.model import Lab
 SCHEMA = Path(__file__).parent / "drive_record.sql"
 VERSION = 1
 IDENTIFIED = "identified"  # an event: by what the drive's content is known, as its host says
-UNIT_BYTES = 512_000  # of an NVMe drive's data units (NVM Express base specification, SMART log)
 # Beyond what the rig wrote, a drive's own count may have risen by as much: its units are coarse,
 # and it is read before the file system is unmounted.
 TOLERANCE_BYTES = 64_000_000
