@@ -133,7 +133,8 @@ class PowerState(Strict):
     An operational state bounds what the drive draws (`watts` of a rail: the most; `idle_watts`:
     without operations, left out: the rail's) and how fast its link is (`rate`: a fraction). One
     with `idle_seconds` is entered by the drive itself after that time without work, and `watts` is
-    what it draws there. Operational states come first, as NVMe numbers them.
+    what it draws there. Operational states come first, as NVMe numbers them. `declared_watts`: what
+    its host reads of it (left out: the truth).
     """
 
     name: str
@@ -143,6 +144,7 @@ class PowerState(Strict):
     exit_us: NonNegativeFloat = 0.0
     idle_watts: dict[str, PositiveFloat] = Field(default_factory=dict)
     rate: Annotated[float, Field(ge=0.01, le=1)] = 1.0
+    declared_watts: Annotated[float, Field(gt=0, le=600)] | None = None
 
 
 class Throttle(Strict):

@@ -148,4 +148,8 @@ def _dozing(profile: Profile) -> list[str]:
     if states:
         for rail in profile.rails:
             arguments.append(f"doze_watts={rail}," + ",".join(str(state.watts[rail]) for state, _ in states))
-    return arguments
+    return arguments + [
+        f"declared_watts={number},{state.declared_watts}"
+        for number, state in enumerate(profile.power_states)
+        if state.declared_watts is not None
+    ]

@@ -29,6 +29,7 @@ struct power_state {
 	double active_watts[POWER_MAX_RAILS];
 	double rate;
 	int64_t entry_ns, exit_ns;
+	double declared_watts; /* the most that it draws, by its own word; 0: the truth */
 };
 
 /* After idle_ns in the state of the entry; 0: never. */

@@ -45,6 +45,8 @@ const char twin_config_help[] =
 	"doze=IDLE_NS,ENTRY_NS,EXIT_NS\n"
 	"               (up to 6 times) A power state that the idle drive enters.\n"
 	"doze_watts=RAIL,WATTS,...\n"
+	"declared_watts=STATE,WATTS\n"
+	"               (any number of times) What an NVMe host reads of a power state.\n"
 	"               What a rail draws in each of these, instead of its IDLE_W.\n"
 	"work=RAIL,gc|fold|seek|spin_up|wake,JOULES_PER_BYTE,WATTS\n"
 	"               What a rail draws for the drive's own work.\n"
@@ -268,6 +270,23 @@ static int set_nvme(struct twin_config *config, const char *key, const char *val
 	return 0;
 }
 
+/* STATE,WATTS: what the host reads of a power state, whatever it draws. */
+static int set_declared(double *watts, const char *value, char *error, size_t error_bytes)
+{
+	unsigned state;
+	double declared;
+	int used = 0;
+
+	if (sscanf(value, "%u,%lf%n", &state, &declared, &used) < 2 || value[used] != '\0' ||
+	    state >= POWER_STATES_MOST || !(declared > 0 && declared <= 600)) {
+		snprintf(error, error_bytes, "declared_watts=%s: allowed is STATE,WATTS: 0 to %d, up to 600", value,
+			 POWER_STATES_MOST - 1);
+		return -1;
+	}
+	watts[state] = declared;
+	return 0;
+}
+
 /* 0, -1 where the value cannot be used, 1 where the key is none of the models'. */
 static int set_model(struct twin_config *config, const char *key, const char *value)
 {
@@ -289,6 +308,8 @@ static int set_model(struct twin_config *config, const char *key, const char *va
 	else if (strcmp(key, "work") == 0)
 		result = device_set_work(&config->energy, config->rails, config->rail_count, value, error,
 					 sizeof error);
+	else if (strcmp(key, "declared_watts") == 0)
+		result = set_declared(config->declared_watts, value, error, sizeof error);
 	else if (strcmp(key, "doze_watts") == 0)
 		result = device_set_watts(config->doze_watts, DOZE_MAX_STATES, config->rails, config->rail_count,
 					  key, value, error, sizeof error);
@@ -355,7 +376,7 @@ int twin_config_set(struct twin_config *config, const char *key, const char *val
 	if (result > 0)
 		nbdkit_error("%s=%s: allowed keys are file, size, serial, control, operations, writes, window, activity, rail, "
 			     "write_cache, destage, holdup, ready, plp, lie, cut_seed, cut_mode, "
-			     "ambient_celsius, kelvin_per_watt, thermal_seconds, throttle, model, doze, work, doze_watts, "
+			     "ambient_celsius, kelvin_per_watt, thermal_seconds, throttle, model, doze, work, doze_watts, declared_watts, "
 			     "operational, operational_watts, operational_idle_watts, operating, rated_erases, reports, "
 			     "nvme, nvme_name, nvme_model, nvme_eui64, "
 			     "and those of the model", key, value);
@@ -416,6 +437,8 @@ static void complete_resting(struct twin_config *config)
 	for (unsigned n = 0; n < first && config->timing.state_count; n++)
 		states->defaults[n] = (struct power_transition){ .to = first,
 								 .idle_ns = config->timing.states[0].idle_ns };
+	for (unsigned n = 0; n < states->count; n++)
+		states->of[n].declared_watts = config->declared_watts[n];
 	power_states_reset(states);
 }
 

@@ -32,6 +32,7 @@ struct twin_config {
 	struct power_states states; /* whole after twin_config_check */
 	/* As given. */
 	double doze_watts[DOZE_MAX_STATES][POWER_MAX_RAILS];
+	double declared_watts[POWER_STATES_MOST];
 	double operational_watts[POWER_STATES_MOST_OPERATIONAL][POWER_MAX_RAILS];
 	double operational_idle_watts[POWER_STATES_MOST_OPERATIONAL][POWER_MAX_RAILS];
 	struct {

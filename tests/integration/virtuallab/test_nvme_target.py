@@ -10,11 +10,15 @@ import time
 
 import pytest
 
+from joulerig.rig.common import host_library
 from tests.support import nvme_client
 from tests.support.nvme_client import Ended, Failed, Queue, block_fields, wait_for_end
 from tests.support.nvme_twin import NAME, NvmeTwin
 from tests.support.programs import wait_for
 from tests.support.twins import Twin
+
+host_library.find()
+from ansible.module_utils.joulerig.settings import features  # noqa: E402
 
 KIB, MIB = 1 << 10, 1 << 20
 STATES = [
@@ -195,6 +199,17 @@ def test_a_state_that_the_host_sets_is_what_the_drive_draws(twin):
             host.set_feature(0x02, state)
             wait_for(lambda want=expected: watts(twin) == pytest.approx(want, rel=0.01), 5, f"{expected} W")
             assert host.get_feature(0x02).result == state
+
+
+def test_a_state_can_declare_another_power_than_it_draws(tmp_path):
+    with (
+        NvmeTwin(tmp_path, ["write_cache=4M", *STATES, "declared_watts=3,0.002"]) as twin,
+        twin.host() as host,
+    ):
+        states = features.power_states(host.identify())
+        assert [one["max_watts"] for one in states] == [8.49, 4.48, 0.04, 0.002]
+        host.set_feature(0x02, 3)
+        wait_for(lambda: watts(twin) == pytest.approx(0.005, rel=0.01), 5, "the drive rests")
 
 
 def test_an_operation_ends_a_rest_by_command(twin):

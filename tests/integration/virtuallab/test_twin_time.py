@@ -312,6 +312,7 @@ def test_without_a_model_nothing_is_the_devices(tmp_path):
         ({"write_cache": "16384"}, "write_cache=16384: allowed are 0 and at least four pages"),
         ({"work": "9v,gc,0,0"}, "work=9v,gc,0,0: allowed is RAIL,gc|fold|seek|spin_up|wake"),
         ({"doze_watts": "5v,x"}, "doze_watts=5v,x: allowed is RAIL,WATTS"),
+        ({"declared_watts": "10,1"}, "declared_watts=10,1: allowed is STATE,WATTS"),
         ({"doze": "1,2"}, "doze=1,2: allowed is idle_ns,entry_ns,exit_ns"),
     ],
 )

@@ -166,6 +166,10 @@ static struct nvme_state state_of(const struct drive *drive, unsigned number)
 		seen.watts += state->idle_watts[r] + state->active_watts[r];
 		seen.idle_watts += state->idle_watts[r];
 	}
+	if (state->declared_watts > 0) {
+		seen.watts = state->declared_watts;
+		seen.idle_watts = 0; /* says nothing of it */
+	}
 	/* Faster are those with a higher rate, or, of the same, with more watts. */
 	for (unsigned n = 0; n < drive->states.count; n++) {
 		const struct power_state *other = &drive->states.of[n];
