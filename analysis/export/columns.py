@@ -11,6 +11,7 @@ from typing import Any
 
 from joulerig.analysis.coefficients.estimates import MEANINGS
 from joulerig.analysis.drives.endurance import GIVEN_RATE
+from joulerig.analysis.power_states.checks import Quantity, Verdict
 from joulerig.analysis.results.columns import declared_columns
 from joulerig.analysis.results.schema import (
     IoCount,
@@ -43,6 +44,7 @@ ABOUT = {
     "quiescence": "One row a cell that has an AI: its rank by AI, and by AI to quiescence.",
     "temperature": "One row a comparison: how warm its runs began, and whether its quantity goes with that.",
     "audit": "One row a comparison of what a drive reports of its power with its rails, the verdict first.",
+    "power_states": "One row a check of what a drive declares of a power state or of a rest, by setting.",
     "emerald": "One row a quantity that SNIA Emerald asks for, of a cell or a meter. No conformity.",
     "pts": "One row a quantity that SNIA SSS PTS asks for, of a drive or a load on it. No conformity.",
     "eehpcwg": "One row an aspect of the EEHPC WG's method, with the level that a rail meets.",
@@ -449,6 +451,22 @@ AUDIT: Described = {
     "verdict": ("", "holds, contradicted, undecided, no error stated, or not reported."),
     "finding": ("", "What is wrong."),
 }
+POWER_STATES: Described = {
+    "factor": ("", "The factor by which the drive may rest, or works in a state."),
+    "level": ("", "Its level."),
+    "condition": ("", "What else the runs' cell has."),
+    "quantity": ("", f"{', '.join(Quantity)}."),
+    "unit": ("", "The unit of `value`, its ends, `declared` and `bound`."),
+    "state": ("", "The power state that the drive declares to be in; blank: it declares none."),
+    "runs_measured": ("", "Runs that it rests on."),
+    "value": ("unit", "Mean of the runs; blank: the drive never rested."),
+    "value_low": ("unit", "Lower end of its 95 % interval, with the meters' limit; blank: a single run."),
+    "value_high": ("unit", "Upper end of it."),
+    "declared": ("unit", "What the drive declares; blank: nothing."),
+    "bound": ("unit", "Up to where it obeys: what it declares, with what is left to the host."),
+    "rests_a_run": ("", "Rests that a load's power shows, mean of the runs; blank: none."),
+    "verdict": ("", f"{', '.join(Verdict)}."),
+}
 ASKED: Described = {
     "subject": ("", "What it is of: a cell, a meter, a drive, a load on a drive, a rail."),
     "section": ("", "Part of the standard."),
@@ -533,6 +551,7 @@ OWN = {
     "quiescence": QUIESCENCE,
     "temperature": TEMPERATURE,
     "audit": AUDIT,
+    "power_states": POWER_STATES,
     **dict.fromkeys(("emerald", "pts", "eehpcwg"), ASKED),
     "windows": WINDOWS,
     "endurance": ENDURANCE,

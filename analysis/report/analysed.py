@@ -19,6 +19,8 @@ from joulerig.analysis.compare.quiescent import Quiescent
 from joulerig.analysis.compare.temperature import Warmth
 from joulerig.analysis.drawing import Svg
 from joulerig.analysis.energy import meters
+from joulerig.analysis.power_states import campaign as states_of
+from joulerig.analysis.power_states.campaign import DriveStates
 from joulerig.analysis.report import answer, text
 from joulerig.analysis.results.campaign import Campaign, ResultsError
 from joulerig.analysis.runs import loss_ledger, over_time, steadiness
@@ -133,6 +135,11 @@ class Analysed:
     def audits(self) -> list[DriveAudit]:
         """Return what the rails say of the drives' own reports of power."""
         return drive_audits.audits(self.campaign)
+
+    @cached_property
+    def power_states(self) -> list[DriveStates]:
+        """Return whether the drives obey what they declare of their power states."""
+        return states_of.states(self.campaign, self.over_time)
 
     @cached_property
     def cautions(self) -> list[str]:

@@ -36,6 +36,15 @@ def signed(value: float | None, decimals: int) -> str:
     return DASH if value is None else f"{value:+,.{decimals}f}".replace("-", "−")
 
 
+def measure(value: float | None, unit: str, digits: int = 3) -> str:
+    """Return `value` with its unit, in thousandths or millionths of it where it is small."""
+    if value is None or not math.isfinite(value):
+        return DASH
+    at_least = ((scale, prefix) for scale, prefix in ((1.0, ""), (1e-3, "m")) if abs(value) >= scale)
+    scale, prefix = next(at_least, (1e-6, "µ") if value else (1.0, ""))
+    return f"{number(value / scale, digits)} {prefix}{unit}"
+
+
 def percent(share: float | None, digits: int = 2) -> str:
     return DASH if share is None else number(100 * share, digits)
 

@@ -129,7 +129,7 @@ def from_points(
     and `tail`: the run's other phases, where it came to them. `reported`: progress points with
     time_ns and ops.
     """
-    rails = _rails(frame, phase.start_ns)
+    rails = stored_rails(frame, phase.start_ns)
     spacing = max((float(np.median(np.diff(rail.times))) for rail in rails), default=0.0)
     least = max(LEAST_STEP_SECONDS, POINTS_A_STEP * spacing)
     count = min(MOST_STEPS, int(phase.seconds / least))
@@ -226,7 +226,7 @@ class Rail:
     watts: Floats
 
 
-def _rails(frame: pl.DataFrame, origin_ns: int) -> list[Rail]:
+def stored_rails(frame: pl.DataFrame, origin_ns: int) -> list[Rail]:
     """Return the rails with two points or more, times in seconds since `origin_ns`.
 
     A pause that is long for the rail's points counts as not measured.

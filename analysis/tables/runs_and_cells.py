@@ -26,6 +26,8 @@ from joulerig.analysis.drives import endurance, windows
 from joulerig.analysis.energy import meters
 from joulerig.analysis.energy.indicator import Measured, Spread, cell_indicator, within_energy
 from joulerig.analysis.energy.uncertainty import calibration_state
+from joulerig.analysis.power_states import campaign as power_states
+from joulerig.analysis.power_states import table as states_table
 from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.results.columns import declared_columns, frame_schema
 from joulerig.analysis.results.schema import Performance, PhaseName, Result, RunRow, Status
@@ -228,6 +230,7 @@ def frames(campaign: Campaign) -> dict[str, pl.DataFrame]:
         campaign, warmth.compare(campaign, compared, temperature.by_run(campaign))
     )
     found["audit"] = audit_table.table(campaign, drive_audits.audits(campaign))
+    found["power_states"] = states_table.table(campaign, power_states.states(campaign, over))
     greatest = windows.table(campaign, over)
     found |= _standards(campaign, found["runs"], found["cells"], greatest)
     found["windows"] = greatest

@@ -21,7 +21,7 @@ from joulerig.rig.cli import (
 from joulerig.rig.cli.bisect import command as bisect
 from joulerig.rig.cli.compare import command as compare
 from joulerig.rig.cli.crash_states import command as crash_states
-from joulerig.rig.cli.drives import audit
+from joulerig.rig.cli.drives import audit, obey
 from joulerig.rig.cli.drives import command as drives
 from joulerig.rig.cli.hosts import command as hosts
 from joulerig.rig.cli.hosts import discover, doctor
@@ -67,6 +67,7 @@ COMMANDS = {
     "merge": compare.merge,
 }
 drives.app.command("audit")(audit.show)
+drives.app.command("obey")(obey.show)
 meters.app.command("agree")(agree.agree)
 meters.app.command("check")(check.check)
 meters.app.command("scan")(scan.scan)

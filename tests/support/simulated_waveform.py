@@ -26,15 +26,19 @@ def write(
     group_rows: int = 1 << 16,
     missing: Sequence[int] = (),
     seed: int = 1,
+    watts: np.ndarray | None = None,
+    meter: str = "tap1a",
 ) -> Path:
     """`samples` of each rail but those at the indices `missing`, of noisy watts. Returns `path`.
+
+    `watts`: of each sample instead, at 12 V.
 
     Rails take turns, a row group each; one million samples at a time are in memory.
     """
     rng = np.random.default_rng(seed)
     meta = {
         "version": 1,
-        "meter": "tap1a",
+        "meter": meter,
         "session": "20261113T082600Z-1",
         "sample_rate_hz": rate_hz,
         "samples": kind,
@@ -50,6 +54,10 @@ def write(
     def group(rail: str, first: int) -> pl.DataFrame:
         index = np.arange(first, min(first + group_rows, samples))
         index = index[~np.isin(index, gone)]
+        volts = 12 + 0.05 * rng.standard_normal(len(index), dtype=np.float32)
+        amps = 0.4 + 0.1 * rng.random(len(index), dtype=np.float32)
+        if watts is not None:
+            volts, amps = np.full(len(index), 12.0), watts[index] / 12.0
         return pl.DataFrame(
             {
                 "host": pl.repeat(host, len(index), dtype=pl.String, eager=True),
@@ -57,8 +65,8 @@ def write(
                 "rail": pl.repeat(rail, len(index), dtype=pl.String, eager=True),
                 "stream": np.zeros(len(index), dtype=np.int32),
                 "index": index,
-                "volts": 12 + 0.05 * rng.standard_normal(len(index), dtype=np.float32),
-                "amps": 0.4 + 0.1 * rng.random(len(index), dtype=np.float32),
+                "volts": volts,
+                "amps": amps,
             },
             schema=schema,
         )

@@ -27,7 +27,7 @@ from joulerig.analysis.report.chapters import (
     summary,
 )
 from joulerig.analysis.report.chapters.conditions import steadiness, steady_state, temperature
-from joulerig.analysis.report.chapters.drives import coefficients, endurance, windows
+from joulerig.analysis.report.chapters.drives import coefficients, endurance, power_states, windows
 
 CHAPTERS: tuple[Chapter[Any], ...] = (
     power_cuts.POWER_CUTS,
@@ -47,6 +47,7 @@ CHAPTERS: tuple[Chapter[Any], ...] = (
     drift.DRIFT,
     temperature.TEMPERATURE,
     audit.AUDIT,
+    power_states.POWER_STATES,
     energy.TRUE_JOULES,
     energy.LOSSES,
     energy.INTERVALS,

@@ -3,45 +3,34 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
-from joulerig import notebook
-from joulerig.analysis import results
 from joulerig.analysis.audit import campaign as audits_of
 from joulerig.analysis.audit import table
 from joulerig.analysis.audit.checks import PowerCheck, Verdict
 from joulerig.analysis.audit.verdict import DriveAudit
 from joulerig.analysis.report import text
 from joulerig.analysis.results.campaign import Campaign
+from joulerig.rig.cli.drives import judged
+from joulerig.rig.cli.drives.judged import Names
 from joulerig.rig.cli.options import JsonOption, out
-from joulerig.rig.common.errors import UserError
+
+WAY_OUT = "no campaign has what such drives report of their power; 'rig run audit' measures it on NVMe drives"
 
 
-def show(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[CAMPAIGN|DRIVE...]",
-            help="A campaign's id or bundle (.zip), or drives: of the newest campaign that asked them.",
-        ),
-    ] = None,
-    print_json: JsonOption = False,
-) -> None:
+def show(names: Names = None, print_json: JsonOption = False) -> None:
     """Judge what drives report of their power by their rails; end with 1 where one is wrong."""
-    with contextlib.ExitStack() as kept:
-        campaign, found = _audits(names or [], kept)
-    if print_json:
-        print(json.dumps(as_json(campaign, found), indent=1))
-    else:
-        _show(campaign, found)
+    with judged.of_names(names or [], audits_of.audits, WAY_OUT) as (campaign, found):
+        if print_json:
+            print(json.dumps(as_json(campaign, found), indent=1))
+        else:
+            _show(campaign, found)
     if any(one.verdict == Verdict.CONTRADICTED for one in found):
         raise typer.Exit(1)
 
@@ -69,47 +58,6 @@ def as_json(campaign: Campaign, found: Sequence[DriveAudit]) -> dict[str, Any]:
             for one in found
         ],
     }
-
-
-def _audits(names: list[str], kept: contextlib.ExitStack) -> tuple[Campaign, list[DriveAudit]]:
-    """Return a campaign and the audits of its drives, or of those named. Raises UserError."""
-    from joulerig.rig.campaign import journal
-    from joulerig.rig.common import paths
-
-    if len(names) == 1 and names[0].endswith(".zip"):
-        opened = notebook.open_results(names[0])
-        kept.callback(lambda: opened)  # its folder goes with it
-        return opened.campaign, audits_of.audits(opened.campaign)
-    if len(names) == 1 and _is_campaign(paths.results(), names[0]):
-        campaign = results.load(journal.find(paths.results(), names[0]))
-        return campaign, audits_of.audits(campaign)
-    if not names:
-        campaign = results.load(journal.find(paths.results(), None))
-        return campaign, audits_of.audits(campaign)
-    return _newest_of(paths.results(), names)
-
-
-def _is_campaign(folder: Path, name: str) -> bool:
-    return any((place / "journal.sqlite").is_file() for place in (folder / name, Path(name)))
-
-
-def _newest_of(folder: Path, drives: list[str]) -> tuple[Campaign, list[DriveAudit]]:
-    """Return the newest campaign that asked all of `drives` (DRIVE or HOST/DRIVE)."""
-    campaigns = sorted(folder.glob("*/journal.sqlite"), key=lambda path: path.stat().st_mtime, reverse=True)
-    for path in campaigns:
-        campaign = results.load(path.parent)
-        found = [
-            one
-            for one in audits_of.audits(campaign)
-            if one.drive in drives or f"{one.host}/{one.drive}" in drives
-        ]
-        asked = {one.drive for one in found} | {f"{one.host}/{one.drive}" for one in found}
-        if asked.issuperset(drives):
-            return campaign, found
-    raise UserError(
-        f"{', '.join(drives)}: no campaign, and no campaign has what such drives report of their power;"
-        " 'rig run audit' measures it on NVMe drives"
-    )
 
 
 def _show(campaign: Campaign, found: Sequence[DriveAudit]) -> None:

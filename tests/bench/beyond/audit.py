@@ -4,21 +4,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
-import yaml
-
-from tests.bench.beyond import NotShownError
-from tests.support import ROOT
+from tests.bench.beyond import NotShownError, _controllers
+from tests.bench.beyond._controllers import Profile
 from tests.support.lab_driver import Lab
 
 STATED_PERCENT = 5
 FACTORS = {"nvme-plp": 1.0, "nvme-consumer": 1.2}  # of the truth, which they report
 EXPECTED = {"nvme-plp": ("holds", None), "nvme-consumer": ("contradicted", "scale")}
 LOADS = ["randread", "seqwrite", "randwrite-fsync"]
+CAMPAIGN = {
+    "name": "audited",
+    "drives": list(FACTORS),
+    "factors": {"filesystem": ["ext4"], "scheduler": ["none"], "workload": LOADS},
+    "replicates": 4,
+    "phases": {"rest_seconds": 2, "idle_seconds": 12, "workload_seconds": 12, "tail_seconds": 1},
+}
 
 
 def show(lab: Lab) -> str:
@@ -27,14 +29,10 @@ def show(lab: Lab) -> str:
     Drives report their power where they are their host's controllers, which those of the lab that
     is up are not: it goes down, one of another inventory comes up, and it is brought back.
     """
-    inventory = _inventory(lab)
-    with _instead(lab, inventory):
-        campaign = _measured(lab, inventory)
+    with _controllers.instead(lab, "audited", {drive: _reporting(drive) for drive in FACTORS}) as inventory:
+        campaign = _controllers.measured(lab, inventory, **CAMPAIGN)
         found = json.loads(lab.rig("drives", "audit", campaign, "--json", inventory=inventory).stdout)
-        verdicts = {one["drive"]: one for one in found["drives"]}
-        verified = lab.rig("verify", campaign, inventory=inventory)
-    if verified.returncode:
-        raise NotShownError(f"rig verify {campaign}: {verified.stdout.splitlines()[-1:]}")
+    verdicts = {one["drive"]: one for one in found["drives"]}
     said = []
     for drive, expected in EXPECTED.items():
         one = verdicts.get(drive)
@@ -44,53 +42,7 @@ def show(lab: Lab) -> str:
     return f"power by the drives' own word, by their rails: {', '.join(said)}; rig verify agrees"
 
 
-def _measured(lab: Lab, inventory: Path) -> str:
-    """Execute a campaign, and return its id."""
-    before = set(lab.campaigns())
-    playbook = lab.playbook(
-        name="audited",
-        drives=list(FACTORS),
-        factors={"filesystem": ["ext4"], "scheduler": ["none"], "workload": LOADS},
-        replicates=4,
-        phases={"rest_seconds": 2, "idle_seconds": 12, "workload_seconds": 12, "tail_seconds": 1},
-    )
-    done = lab.rig("run", str(playbook), inventory=inventory, timeout=7200)
-    new = sorted(set(lab.campaigns()) - before)
-    if done.returncode or not new:
-        raise NotShownError(f"rig run: {(done.stderr or done.stdout).splitlines()[-1:]}")
-    return new[-1]
-
-
-@contextmanager
-def _instead(lab: Lab, inventory: Path) -> Iterator[None]:
-    """Have the lab of `inventory` up in place of the one that is."""
-    lab.rig("down")
-    try:
-        up = lab.rig("up", inventory=inventory, timeout=1800)
-        if up.returncode:
-            raise NotShownError(f"rig up: {up.stderr.splitlines()[-1:]}")
-        yield
-    finally:
-        lab.rig("down", inventory=inventory)
-        lab.rig("up", timeout=1800)
-
-
-def _inventory(lab: Lab) -> Path:
-    """Return an inventory whose drives are controllers, with profiles that report their power."""
-
-    def reporting(host: dict[str, Any]) -> None:
-        host["virtual"]["nvme"] = "twin"
-        for drive in FACTORS:
-            host["drives"][drive]["profile"] = f"reporting-{drive}"
-
-    inventory = lab.inventory_copy(reporting, "audited")
-    shipped = yaml.safe_load((ROOT / "host_vars" / "vhost1.yml").read_text())["drives"]
-    profiles = inventory.parent / "profiles"
-    profiles.mkdir(exist_ok=True)
-    for drive, factor in FACTORS.items():
-        described = yaml.safe_load(
-            (ROOT / f"virtuallab/profiles/{shipped[drive]['profile']}.yml").read_text()
-        )
-        described["self_report"] = {"energy_factor": factor, "error_percent": STATED_PERCENT}
-        (profiles / f"reporting-{drive}.yml").write_text(yaml.safe_dump(described))
-    return inventory
+def _reporting(drive: str) -> Callable[[Profile], None]:
+    """Have a drive report its power, true or wrong."""
+    report = {"energy_factor": FACTORS[drive], "error_percent": STATED_PERCENT}
+    return lambda profile: profile.update(self_report=report)

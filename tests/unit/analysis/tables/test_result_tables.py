@@ -16,6 +16,7 @@ from joulerig.analysis.coefficients import table as coefficients
 from joulerig.analysis.compare import cross_talk, drift, outliers, quiescent, temperature
 from joulerig.analysis.drives import endurance, windows
 from joulerig.analysis.energy.indicator import within_energy
+from joulerig.analysis.power_states import table as states_table
 from joulerig.analysis.runs import series
 from joulerig.analysis.tables import comparisons, runs_and_cells
 from joulerig.analysis.tables.standards import asked
@@ -38,6 +39,7 @@ ALL_COLUMNS = (
     quiescent.COLUMNS,
     temperature.COLUMNS,
     audit_table.COLUMNS,
+    states_table.COLUMNS,
     asked.COLUMNS,
     asked.COLUMNS,
     asked.COLUMNS,
@@ -220,6 +222,11 @@ def test_columns_with_a_dimension_name_their_unit():
         "value_low",
         "value_high",
         "condition_number",
+        "state",  # a number of the drive's
+        "declared",  # its unit is another column
+        "bound",
+        "rests_a_run",
+        "runs_measured",
     }
     for columns in ALL_COLUMNS:
         for name, kind in columns.items():

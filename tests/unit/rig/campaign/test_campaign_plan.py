@@ -204,8 +204,11 @@ def test_a_study_is_one_that_is_known(mapping, bench):
     assert "campaign.study: 'son2016'" in refusal({**mapping, "study": "son2016"}, bench)
 
 
+BEYOND = ["scheduler_today", "fill_and_age", "fsync_cost", "audit", "obey"]
+
+
 @pytest.mark.parametrize("short", [False, True])
-@pytest.mark.parametrize("name", [*studies.STUDIES, "scheduler_today", "fill_and_age", "fsync_cost", "audit"])
+@pytest.mark.parametrize("name", [*studies.STUDIES, *BEYOND])
 def test_the_shipped_studies_can_be_planned_on_the_shipped_lab(name, short):
     shipped = model.load(paths.ROOT / "inventory.ini")
     mapping = playbook.mapping(paths.ROOT / "playbooks" / f"{name}.yml")

@@ -50,7 +50,7 @@ def own(lab_files):
 def test_shipped_workloads_keep_their_names():
     known = workloads.shipped()
     assert {name for name, one in known.items() if one.engine == "fio"} == {
-        "randread", "randread-one", "randread-32", "randread-32-uring", "randread-one-polled",
+        "pauses", "pauses-30s", "randread", "randread-one", "randread-32", "randread-32-uring", "randread-one-polled",
         "randwrite-fsync", "randwrite-fsync-paced", "seqwrite", "seqwrite-fsync", "seqwrite-fsync-16",
     }  # fmt: skip
     assert {"varmail", "fileserver", "webserver", "webproxy"} <= set(known)
@@ -176,7 +176,7 @@ def test_a_program_with_its_settings_files_and_packages(own, lab_files):
         ({"mine": {"job": "seqwrite"}}, "mine.engine: required; allowed: fio, flowop, sync, replay, program"),
         ({"mine": None}, "mine.engine: required"),
         ({"mine": {"engine": "fio"}}, "mine.job: Field required"),
-        ({"mine": {"engine": "fio", "job": "seqwrit"}}, "mine: 'seqwrit' is unknown; nearest is 'seqwrite'; allowed: randread"),
+        ({"mine": {"engine": "fio", "job": "seqwrit"}}, "mine: 'seqwrit' is unknown; nearest is 'seqwrite'; allowed: pauses, randread"),
         ({"mine": {"engine": "fio", "job": "no.fio"}}, "mine: 'no.fio': no such file; allowed: a file, relative to"),
         ({"mine": {"engine": "fio", "job": "my.fio", "options": {"a b": 1}}}, "mine.options: 'a b' is no key of a job here; allowed: "),
         ({"mine": {"engine": "fio", "job": "my.fio", "options": {"bs": "4k\n[c]"}}}, "mine.options.bs: '4k\\n[c]'; allowed: letters, digits"),

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a run gives of a drive's power states: idle, under load, and in the pauses of a load."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from joulerig.analysis.power_states import course, declared, traces
+from joulerig.analysis.power_states.course import Rests
+from joulerig.analysis.power_states.declared import Declared
+from joulerig.analysis.results.campaign import Campaign, Run
+from joulerig.analysis.results.schema import PhaseName
+from joulerig.analysis.runs import over_time
+from joulerig.analysis.runs.over_time import PowerOverTime, Steps
+
+
+@dataclass(frozen=True)
+class Watts:
+    """Mean power, and how far the truth may lie to either side by the meters."""
+
+    value: float
+    limit: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A drive in a run. None: not measured.
+
+    `idle`, `load`: mean watts of the two phases. `greatest`: the greatest mean over 10 s of the
+    load. `power`: the load's, in short steps. `pause_seconds`: of the load, from an operation to
+    the next. `latency_seconds`: the median of its operations, where no other drive is in the run.
+    """
+
+    run: str
+    block: int
+    declared: Declared
+    idle: Watts | None
+    load: Watts | None
+    greatest: float | None
+    power: Steps
+    pause_seconds: float | None
+    latency_seconds: float | None
+
+    def rests(self, awake_watts: float) -> Rests | None:
+        """Return the rests of its load, as `course.find`."""
+        return course.find(self.power, awake_watts)
+
+
+def of_run(
+    campaign: Campaign, run: Run, drive: str, with_traces: bool, over: PowerOverTime | None
+) -> Measured:
+    """Return what a run has of a drive.
+
+    `with_traces`: whether the pauses of its load are of interest. `over`: the run's power over
+    time. Raises ResultsError, and what `traces.of_load` raises.
+    """
+    alone = campaign.drives(run) == [drive]
+    performance = run.performance
+    pause = latency = None
+    if performance is not None and alone:
+        latency = performance.latency_p50_seconds
+        if performance.ops:
+            pause = performance.seconds / performance.ops
+    ten = over.greatest.get(over_time.WINDOWS[-1]) if over and alone else None
+    return Measured(
+        run.id,
+        run.block,
+        declared.of_run(run, drive),
+        _watts(run, drive, PhaseName.IDLE),
+        _watts(run, drive, PhaseName.WORKLOAD),
+        ten.watts if ten else None,
+        traces.of_load(run, drive) if with_traces else Steps(),
+        pause,
+        latency,
+    )
+
+
+def _watts(run: Run, drive: str, name: PhaseName) -> Watts | None:
+    rails = [one for one in run.energy if (one.drive, one.phase) == (drive, name)]
+    phase = run.phases.get(name)
+    if phase is None or phase.seconds <= 0 or not rails:
+        return None
+    low = high = 0.0
+    for one in rails:
+        if one.joules_low is None or one.joules_high is None:
+            return None
+        low, high = low + one.joules_low, high + one.joules_high
+    return Watts((low + high) / 2 / phase.seconds, (high - low) / 2 / phase.seconds)

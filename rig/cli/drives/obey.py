@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`rig drives obey`: judge what drives declare of their power states by a campaign's rails."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from joulerig.analysis.power_states import campaign as states_of
+from joulerig.analysis.power_states import table
+from joulerig.analysis.power_states.campaign import DriveStates, Setting
+from joulerig.analysis.power_states.checks import UNITS, Verdict
+from joulerig.analysis.report import text
+from joulerig.analysis.results.campaign import Campaign
+from joulerig.rig.cli.drives import judged
+from joulerig.rig.cli.drives.judged import Names
+from joulerig.rig.cli.options import JsonOption, out
+
+WAY_OUT = "no campaign varies how such drives rest or work; 'rig run obey' does"
+
+
+def show(names: Names = None, print_json: JsonOption = False) -> None:
+    """Judge what drives declare of their power states; end with 1 where one does otherwise."""
+    with judged.of_names(names or [], states_of.states, WAY_OUT) as (campaign, found):
+        if print_json:
+            print(json.dumps(as_json(campaign, found), indent=1))
+        else:
+            _show(campaign, found)
+    if any(one.verdict == Verdict.CONTRADICTED for one in found):
+        raise typer.Exit(1)
+
+
+def as_json(campaign: Campaign, found: Sequence[DriveStates]) -> dict[str, Any]:
+    """Return the verdict on each drive with its checks, rows of the table `power_states`."""
+    rows = table.table(campaign, found).drop("campaign").to_dicts()
+    return {
+        "campaign": campaign.id,
+        "virtual_lab": campaign.virtual,
+        "drives": [
+            {
+                "host": one.host,
+                "drive": one.drive,
+                "verdict": one.verdict.value,
+                "findings": one.findings,
+                "problems": one.problems,
+                "checks": [
+                    {key: value for key, value in row.items() if key not in ("host", "drive")}
+                    for row in rows
+                    if (row["host"], row["drive"]) == (one.host, one.drive)
+                ],
+            }
+            for one in found
+        ],
+    }
+
+
+def _show(campaign: Campaign, found: Sequence[DriveStates]) -> None:
+    of_lab = " (virtual lab)" if campaign.virtual else ""
+    if not found:
+        known = ", ".join((*states_of.RESTING, states_of.WORKING))
+        out.print(f"{campaign.id}{of_lab}: no factor of it is about power states ({known})", markup=False)
+    for one in found:
+        out.print(f"[bold]{escape(f'{one.host}/{one.drive}')}[/]{of_lab}: {one.verdict}")
+        for setting in one.settings:
+            out.print(_table(setting))
+        for line in (*one.findings, *one.problems):
+            out.print(f"  {line}", markup=False, soft_wrap=True)
+
+
+def _table(setting: Setting) -> Table:
+    shown = Table("", "state", "runs", "measured", "95 %", "declared", "", title_justify="left")
+    shown.title = f"{setting.name} ({setting.condition})"
+    for one in setting.checks:
+        unit = UNITS[one.quantity]
+        state = text.DASH if one.state is None else str(one.state)
+        interval = text.DASH
+        if one.interval is not None:
+            interval = f"{text.measure(one.interval.low, unit)} to {text.measure(one.interval.high, unit)}"
+        declared = text.DASH if one.declared is None else text.measure(one.declared, unit)
+        measured = text.measure(one.value, unit)
+        verdict = "" if one.verdict == Verdict.NOTHING_DECLARED else one.verdict.value
+        shown.add_row(one.quantity.value, state, str(one.runs), measured, interval, declared, verdict)
+    return shown
