@@ -9,10 +9,12 @@ from typing import Any
 
 import polars as pl
 
+from joulerig.analysis.results.influxdb.client import quote_string
 from joulerig.rig.dashboard.feed import SECOND, Queries
 
 LOAD_NS = 60 * SECOND
 BACK_NS = 24 * 3600 * SECOND
+OWN_POWER_NS = 600 * SECOND
 HEALTH = (
     "temperature_celsius", "percentage_used", "data_units_written_bytes", "media_errors", "unsafe_shutdowns",
     "power_on_hours",
@@ -76,6 +78,37 @@ def health(influx: Queries, now_ns: int) -> dict[tuple[str, str], dict[str, Any]
         }
         for row in _rows(frame)
     }
+
+
+def own_power(influx: Queries, now_ns: int) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return by host and drive the power that drives report of themselves, and their rails'.
+
+    Of the last whole second that a drive had measured when its host asked. `rails_watts` is None
+    where no rail was measured then. Only drives that measure themselves. Raises InfluxError.
+    """
+    frame = influx.query(
+        f"SELECT reported_watts FROM drive_health WHERE time >= {now_ns - OWN_POWER_NS}"
+        " GROUP BY host, drive ORDER BY time DESC LIMIT 1"
+    )
+    return {
+        (row["host"], row["drive"]): {
+            "watts": row["reported_watts"],
+            "rails_watts": _rails(influx, row["host"], row["drive"], row["time"]),
+            "age_seconds": (now_ns - row["time"]) / 1e9,
+        }
+        for row in _rows(frame)
+        if row.get("reported_watts") is not None
+    }
+
+
+def _rails(influx: Queries, host: str, drive: str, until_ns: int) -> float | None:
+    """Return the mean watts of a drive's rails together in the second before an instant."""
+    frame = influx.query(
+        f"SELECT mean(watts) AS watts FROM power WHERE time >= {until_ns - SECOND} AND time < {until_ns}"
+        f" AND host = {quote_string(host)} AND drive = {quote_string(drive)} GROUP BY meter, rail"
+    )
+    watts = [row["watts"] for row in _rows(frame) if row.get("watts") is not None]
+    return float(sum(watts)) if watts else None
 
 
 def clocks(influx: Queries, now_ns: int) -> dict[str, dict[str, Any]]:

@@ -46,9 +46,9 @@ def read(
     lab = described.get("lab") or {"hosts": {}, "controller": {"meters": {}}}
     try:
         loads, health = reported.hosts(influx, now_ns), reported.health(influx, now_ns)
-        clocks = reported.clocks(influx, now_ns)
+        clocks, own_power = reported.clocks(influx, now_ns), reported.own_power(influx, now_ns)
     except InfluxError as error:
-        loads, health, clocks = {}, {}, {}
+        loads, health, clocks, own_power = {}, {}, {}, {}
         problems.append(str(error))
     runs = recorded.by_runs(results, campaigns)
     playbooks = recorded.by_playbooks(state_dir / "log" if state_dir else None)
@@ -77,6 +77,7 @@ def read(
             _drive(
                 host, name, spec, drive, now_ns,
                 health=health.get((host, name)),
+                own_power=own_power.get((host, name)),
                 seen=(runs.get(host) or {"drives": {}})["drives"].get(name),
                 held=held,
                 contents=(playbooks["contents"].get(host) or {}).get(name),
@@ -150,6 +151,7 @@ def _drive(
     now_ns: int,
     *,
     health: Mapping[str, Any] | None,
+    own_power: Mapping[str, Any] | None,
     seen: Mapping[str, Any] | None,
     held: Mapping[tuple[str, str], Mapping[str, Any]],
     contents: Mapping[str, Any] | None,
@@ -167,6 +169,7 @@ def _drive(
         "seen": seen and {**seen, "age_seconds": _age(seen, now_ns)},
         "rails": list(drive.get("rails") or {}),
         "health": health,
+        "own_power": own_power,
         "rated_bytes": None if rated is None else rated * 1e12,
         "lease": lease,
         "adopted": contents,

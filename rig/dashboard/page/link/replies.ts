@@ -126,6 +126,13 @@ export interface Health {
   age_seconds?: number | null;
 }
 
+// Of the last second that a drive had measured itself when its host asked, and of its rails then.
+export interface OwnPower {
+  watts: number;
+  rails_watts: number | null;
+  age_seconds: number;
+}
+
 export interface PowerState {
   number: number;
   most_watts: number | null; // that its drive states for it
@@ -145,6 +152,7 @@ export interface RigDrive {
   seen: { run: string; age_seconds: number; power_state: PowerState | null } | null; // by the last run
   rails: string[];
   health: Health | null;
+  own_power: OwnPower | null;
   rated_bytes: number | null;
   lease: { campaign: string; run: string; since_ns: number | null } | null;
   adopted: { may_be_wiped: boolean; why: string; holds: string | null; age_seconds: number } | null;

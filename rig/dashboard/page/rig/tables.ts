@@ -51,6 +51,13 @@ export function wear({ health, rated_bytes }: Pick<RigDrive, "health" | "rated_b
   return health.age_seconds != null && health.age_seconds > 180 ? `${text} (${age(health.age_seconds)})` : text;
 }
 
+export function ownPower(own: RigDrive["own_power"]): string {
+  if (!own) return "not reported";
+  const rails = own.rails_watts === null ? "rails not measured" : `rails ${number(own.rails_watts)} W`;
+  const off = own.rails_watts ? `, ${own.watts >= own.rails_watts ? "+" : "−"}${percent(Math.abs(100 * (own.watts / own.rails_watts - 1)))}` : "";
+  return `${number(own.watts)} W (${rails}${off}), ${age(own.age_seconds)}`;
+}
+
 export function adoption(adopted: RigDrive["adopted"]): string {
   if (!adopted) return "? no playbook looked yet";
   return `${adopted.may_be_wiped ? "● may be wiped" : "✕ may not be wiped"}${adopted.why ? `: ${adopted.why}` : ""}, ${age(adopted.age_seconds)}`;
@@ -72,6 +79,7 @@ export function drives(place: HTMLElement, list: RigDrive[]): void {
         { head: "Size", numeric: true, text: ({ size_bytes }) => bytes(size_bytes) },
         { head: "Health", text: wear },
         { head: "Rails", text: ({ rails }) => rails.join(", ") || "none" },
+        { head: "Own power", title: "a second's, as the drive reports it and as its rails have it; 'rig drives audit' judges it", text: ({ own_power }) => ownPower(own_power) },
         { head: "Lease", text: ({ lease }) => (lease ? `▶ ${lease.run}` : "free") },
         { head: "Adopted", text: ({ adopted }) => adoption(adopted) },
         { head: "Role", text: ({ roles }) => roles.join(", ") || "–" },

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { make } from "../dom/elements";
 import { machine } from "../rig/page";
-import { adoption, calibration, hosts, hostState, services, wear } from "../rig/tables";
+import { adoption, calibration, hosts, hostState, ownPower, services, wear } from "../rig/tables";
 import type { RigHost } from "../link/replies";
 
 const host = (more: Partial<RigHost> = {}) =>
@@ -23,6 +23,13 @@ test("a drive's wear has what is known", () => {
   expect(wear({ health: null, rated_bytes: null })).toBe("–");
   expect(wear({ health: { temperature_celsius: 41.4, percentage_used: 3, data_units_written_bytes: 2e12, media_errors: 0 }, rated_bytes: 6e14 })).toBe("41 °C · 3 % used · 2.00 TB written of 600 TB");
   expect(wear({ health: { media_errors: 2, age_seconds: 7200 }, rated_bytes: null })).toBe("▲ 2 media errors (2 h ago)");
+});
+
+test("a drive's own power stands next to its rails'", () => {
+  expect(ownPower(null)).toBe("not reported");
+  expect(ownPower({ watts: 4.1, rails_watts: 4, age_seconds: 12 })).toBe("4.10 W (rails 4.00 W, +2.50 %), 12 s ago");
+  expect(ownPower({ watts: 4.1, rails_watts: null, age_seconds: 12 })).toBe("4.10 W (rails not measured), 12 s ago");
+  expect(ownPower({ watts: 4.1, rails_watts: 0, age_seconds: 12 })).toBe("4.10 W (rails 0 W), 12 s ago");
 });
 
 test("a calibration has its state, its date and why", () => {

@@ -161,10 +161,27 @@ def test_a_counter_that_stepped_back_has_no_rate():
 
 def test_every_query_is_bounded_in_time():
     influx = Answers()
-    for ask in (reported.hosts, reported.health, reported.clocks):
+    for ask in (reported.hosts, reported.health, reported.clocks, reported.own_power):
         ask(influx, T0)
-    assert len(influx.queries) == 4
+    assert len(influx.queries) == 5
     assert all(" WHERE time >= " in query for query in influx.queries)
+
+
+def test_a_drives_own_power_stands_next_to_its_rails(tmp_path, lab_file):
+    own = pl.DataFrame({"host": ["vhost1"], "drive": ["nvme-plp"], "time": [T0], "reported_watts": [4.2]})
+    rails = pl.DataFrame({"meter": ["tap1a", "tap1b"], "rail": ["12v", "3v3"], "watts": [3.5, 0.5]})
+    influx = Answers(drive_health=own, power=rails)
+    drives = {one["name"]: one for one in read(tmp_path, lab_file, influx=influx)["drives"]}
+    assert drives["nvme-plp"]["own_power"] == {"watts": 4.2, "rails_watts": 4.0, "age_seconds": 60.0}
+    assert drives["hdd-1"]["own_power"] is None
+    asked = next(query for query in influx.queries if "FROM power" in query)
+    assert f"time >= {T0 - SECOND} AND time < {T0}" in asked
+
+
+def test_rails_that_were_not_measured_are_not_zero(tmp_path, lab_file):
+    own = pl.DataFrame({"host": ["vhost1"], "drive": ["nvme-plp"], "time": [T0], "reported_watts": [4.2]})
+    found = read(tmp_path, lab_file, influx=Answers(drive_health=own))
+    assert found["drives"][0]["own_power"]["rails_watts"] is None
 
 
 def test_a_drives_health_and_a_hosts_clock_have_their_age(tmp_path, lab_file):
