@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
+from joulerig.analysis.agreement import own_word
 from joulerig.analysis.agreement.bland_altman import Agreement, Pair, agreement
+from joulerig.analysis.agreement.reading import Key, Reading, Readings
 from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.results.schema import PhaseName
 from joulerig.errors import JoulerigError
@@ -28,18 +30,6 @@ class ReadingsError(JoulerigError):
 
 
 @dataclass(frozen=True)
-class Reading:
-    """A method's energy of a drive over a phase of a run, and its expanded uncertainty."""
-
-    joules: float
-    expanded: float | None
-
-
-Key = tuple[str, str, str]  # drive, run, phase
-Readings = Mapping[str, Mapping[Key, Reading]]  # by method
-
-
-@dataclass(frozen=True)
 class Compared:
     """Two methods on one drive."""
 
@@ -50,7 +40,7 @@ class Compared:
 
 
 def of_campaign(campaign: Campaign) -> dict[str, dict[Key, Reading]]:
-    """Return what a campaign's own methods read: its meters, and its virtual drives.
+    """Return what a campaign's own methods read: meters, drives themselves, virtual drives.
 
     Of meters the uncertainty is half of the interval of a phase's energy, which has gaps, instants
     and the meter's class or calibration; not known where it has no bounds. A twin's is 0.
@@ -75,6 +65,9 @@ def of_campaign(campaign: Campaign) -> dict[str, dict[Key, Reading]]:
             if None not in true:
                 total = math.fsum(one for one in true if one is not None)
                 found.setdefault(TWIN, {})[key] = Reading(total, 0.0)
+    measured = {key: one for name, by_key in found.items() if name != TWIN for key, one in by_key.items()}
+    if own := own_word.of_campaign(campaign, measured):
+        found[own_word.METHOD] = own
     return found
 
 

@@ -7,8 +7,8 @@ from joulerig.analysis import drawing
 from joulerig.analysis.agreement.methods import Compared
 
 
-def draw(compared: Compared, *, virtual: bool) -> str:
-    """Return the picture of two methods as SVG."""
+def draw(compared: Compared, *, virtual: bool) -> drawing.Svg:
+    """Return the picture of two methods."""
     found = compared.found
     with drawing.canvas(3.2) as figure:
         axes = figure.subplots()
@@ -21,4 +21,4 @@ def draw(compared: Compared, *, virtual: bool) -> str:
                 axes.axhspan(low, high, alpha=0.12, linewidth=0, color=drawing.COLOURS[1])
         axes.set_xlabel("mean of both (W)")
         axes.set_ylabel(f"{compared.one} less {compared.other} (%)")
-        return str(drawing.to_svg(figure, virtual).text)
+        return drawing.to_svg(figure, virtual)

@@ -44,6 +44,7 @@ ABOUT = {
     "quiescence": "One row a cell that has an AI: its rank by AI, and by AI to quiescence.",
     "temperature": "One row a comparison: how warm its runs began, and whether its quantity goes with that.",
     "audit": "One row a comparison of what a drive reports of its power with its rails, the verdict first.",
+    "agreement": "One row two methods that read a drive's energies, where it reports its own.",
     "power_states": "One row a check of what a drive declares of a power state or of a rest, by setting.",
     "emerald": "One row a quantity that SNIA Emerald asks for, of a cell or a meter. No conformity.",
     "pts": "One row a quantity that SNIA SSS PTS asks for, of a drive or a load on it. No conformity.",
@@ -451,6 +452,19 @@ AUDIT: Described = {
     "verdict": ("", "holds, contradicted, undecided, no error stated, or not reported."),
     "finding": ("", "What is wrong."),
 }
+AGREEMENT: Described = {
+    "method": ("", "Whose readings: meters, the drive itself, a virtual drive's truth."),
+    "other_method": ("", "Whose they are compared with."),
+    "pairs": ("", "Energies of phases that both read."),
+    "bias_percent": ("%", "By how much the first reads more than the other, of the mean of both."),
+    "bias_percent_low": ("%", "Lower end of its 95 % interval; blank: too few cells."),
+    "bias_percent_high": ("%", "Upper end of it."),
+    "agreement_percent_low": ("%", "From here on 95 % of single differences lie."),
+    "agreement_percent_high": ("%", "Up to here."),
+    "beyond_percent": ("%", "Pairs that differ by more than both uncertainties; blank: one is not known."),
+    "verdict": ("", "agree, differ, undecided, or not known."),
+    "why": ("", "Why."),
+}
 POWER_STATES: Described = {
     "factor": ("", "The factor by which the drive may rest, or works in a state."),
     "level": ("", "Its level."),
@@ -551,6 +565,7 @@ OWN = {
     "quiescence": QUIESCENCE,
     "temperature": TEMPERATURE,
     "audit": AUDIT,
+    "agreement": AGREEMENT,
     "power_states": POWER_STATES,
     **dict.fromkeys(("emerald", "pts", "eehpcwg"), ASKED),
     "windows": WINDOWS,

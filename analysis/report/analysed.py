@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
+from joulerig.analysis.agreement import table as agreement
+from joulerig.analysis.agreement.methods import Compared
 from joulerig.analysis.audit import campaign as drive_audits
 from joulerig.analysis.audit.verdict import DriveAudit
 from joulerig.analysis.compare import cautions, cross_talk, quiescent, temperature
@@ -135,6 +137,11 @@ class Analysed:
     def audits(self) -> list[DriveAudit]:
         """Return what the rails say of the drives' own reports of power."""
         return drive_audits.audits(self.campaign)
+
+    @cached_property
+    def agreement(self) -> list[Compared]:
+        """Return how methods agree where a drive has more than meters and a twin."""
+        return agreement.compared(self.campaign)
 
     @cached_property
     def power_states(self) -> list[DriveStates]:

@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 
 from joulerig import atomic
+from joulerig.analysis.agreement import table as agreement
 from joulerig.analysis.audit import campaign as drive_audits
 from joulerig.analysis.audit import table as audit_table
 from joulerig.analysis.coefficients import table as coefficients
@@ -230,6 +231,7 @@ def frames(campaign: Campaign) -> dict[str, pl.DataFrame]:
         campaign, warmth.compare(campaign, compared, temperature.by_run(campaign))
     )
     found["audit"] = audit_table.table(campaign, drive_audits.audits(campaign))
+    found["agreement"] = agreement.table(campaign, agreement.compared(campaign))
     found["power_states"] = states_table.table(campaign, power_states.states(campaign, over))
     greatest = windows.table(campaign, over)
     found |= _standards(campaign, found["runs"], found["cells"], greatest)

@@ -11,6 +11,7 @@ from typing import Any
 
 from joulerig.analysis.report.chapter import Chapter
 from joulerig.analysis.report.chapters import (
+    agreement,
     audit,
     cells,
     cross_talk,
@@ -47,6 +48,7 @@ CHAPTERS: tuple[Chapter[Any], ...] = (
     drift.DRIFT,
     temperature.TEMPERATURE,
     audit.AUDIT,
+    agreement.AGREEMENT,
     power_states.POWER_STATES,
     energy.TRUE_JOULES,
     energy.LOSSES,

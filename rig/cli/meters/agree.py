@@ -93,6 +93,6 @@ def _draw(compared: list[Compared], folder: Path, *, virtual: bool) -> None:
         atomic.make_folder(folder)
         for number, one in enumerate(compared, start=1):
             name = f"{number:02}-{one.drive}.svg"
-            atomic.write(folder / name, picture.draw(one, virtual=virtual).encode())
+            atomic.write(folder / name, picture.draw(one, virtual=virtual).text.encode())
     except OSError as error:
         raise UserError(f"--pictures: {error.filename or folder}: {error.strerror}") from None

@@ -136,7 +136,7 @@ def test_a_file_that_has_no_readings_is_named(campaign, tmp_path, content, said)
 
 def test_the_picture_says_that_it_is_of_the_virtual_lab(campaign):
     [compared] = methods.compare(campaign, methods.of_campaign(campaign))
-    one, other = (picture.draw(compared, virtual=virtual) for virtual in (True, False))
+    one, other = (picture.draw(compared, virtual=virtual).text for virtual in (True, False))
     assert one.startswith("<?xml")
     assert "virtual lab" in one
     assert "virtual lab" not in other

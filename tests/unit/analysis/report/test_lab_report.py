@@ -287,6 +287,7 @@ def test_csv_is_a_format_too(tmp_path):
             "quiescence",
             "temperature",
             "audit",
+            "agreement",
             "power_states",
             "emerald",
             "pts",

@@ -11,6 +11,7 @@ import pytest
 
 from joulerig import atomic
 from joulerig.analysis import results
+from joulerig.analysis.agreement import table as agreement
 from joulerig.analysis.audit import table as audit_table
 from joulerig.analysis.coefficients import table as coefficients
 from joulerig.analysis.compare import cross_talk, drift, outliers, quiescent, temperature
@@ -39,6 +40,7 @@ ALL_COLUMNS = (
     quiescent.COLUMNS,
     temperature.COLUMNS,
     audit_table.COLUMNS,
+    agreement.COLUMNS,
     states_table.COLUMNS,
     asked.COLUMNS,
     asked.COLUMNS,
