@@ -11,8 +11,6 @@ from typing import Any
 
 from joulerig.analysis.report.chapter import Chapter
 from joulerig.analysis.report.chapters import (
-    agreement,
-    audit,
     cells,
     cross_talk,
     drift,
@@ -28,7 +26,14 @@ from joulerig.analysis.report.chapters import (
     summary,
 )
 from joulerig.analysis.report.chapters.conditions import steadiness, steady_state, temperature
-from joulerig.analysis.report.chapters.drives import coefficients, endurance, power_states, windows
+from joulerig.analysis.report.chapters.drives import (
+    agreement,
+    audit,
+    coefficients,
+    endurance,
+    power_states,
+    windows,
+)
 
 CHAPTERS: tuple[Chapter[Any], ...] = (
     power_cuts.POWER_CUTS,
