@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from joulerig.analysis.compare import quiescent, temperature
+from joulerig.analysis.compare import temperature
 from joulerig.analysis.compare.cells import Comparison
-from joulerig.analysis.compare.quiescent import Quiescent
+from joulerig.analysis.compare.more_joules import quiescent
+from joulerig.analysis.compare.more_joules.quiescent import Quiescent
 from joulerig.analysis.compare.temperature import Warmth
 from joulerig.analysis.results.campaign import Campaign
 from joulerig.analysis.runs import steadiness
@@ -26,7 +27,7 @@ def cautions(
 ) -> list[str]:
     """Return the cautions, a sentence without its full stop each.
 
-    `quiet`: analysis.compare.quiescent.compare's. `judged`: analysis.runs.steadiness.by_run's.
+    `quiet`: analysis.compare.more_joules.quiescent.compare's. `judged`: analysis.runs.steadiness.by_run's.
     `warmth`: analysis.compare.temperature.compare's.
     """
     return [

@@ -13,11 +13,12 @@ from joulerig.analysis.agreement import table as agreement
 from joulerig.analysis.agreement.methods import Compared
 from joulerig.analysis.audit import campaign as drive_audits
 from joulerig.analysis.audit.verdict import DriveAudit
-from joulerig.analysis.compare import cautions, cross_talk, quiescent, temperature
+from joulerig.analysis.compare import cautions, cross_talk, temperature
 from joulerig.analysis.compare import cells as comparison
 from joulerig.analysis.compare.cells import Comparison
 from joulerig.analysis.compare.cross_talk import CrossTalk
-from joulerig.analysis.compare.quiescent import Quiescent
+from joulerig.analysis.compare.more_joules import quiescent
+from joulerig.analysis.compare.more_joules.quiescent import Quiescent
 from joulerig.analysis.compare.temperature import Warmth
 from joulerig.analysis.drawing import Svg
 from joulerig.analysis.energy import meters

@@ -20,9 +20,9 @@ from joulerig.analysis.audit import campaign as drive_audits
 from joulerig.analysis.audit import table as audit_table
 from joulerig.analysis.coefficients import table as coefficients
 from joulerig.analysis.compare import cells as comparison
-from joulerig.analysis.compare import quiescent
 from joulerig.analysis.compare import temperature as warmth
 from joulerig.analysis.compare.cells import Comparison
+from joulerig.analysis.compare.more_joules import quiescent
 from joulerig.analysis.drives import endurance, windows
 from joulerig.analysis.energy import meters
 from joulerig.analysis.energy.indicator import Measured, Spread, cell_indicator, within_energy

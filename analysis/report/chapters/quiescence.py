@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from joulerig.analysis.compare.quiescent import Quiescent
+from joulerig.analysis.compare.more_joules.quiescent import Quiescent
 from joulerig.analysis.report.analysed import Analysed
 from joulerig.analysis.report.chapter import Chapter
 from joulerig.analysis.runs import quiescence as rule

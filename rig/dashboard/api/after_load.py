@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from joulerig.analysis.compare import quiescent
 from joulerig.analysis.compare.cells import AI, Comparison
+from joulerig.analysis.compare.more_joules import quiescent
 from joulerig.analysis.results import power_points, run_file
 from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.runs import over_time, quiescence

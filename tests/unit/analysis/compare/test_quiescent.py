@@ -7,7 +7,7 @@ import pytest
 
 from joulerig.analysis import results
 from joulerig.analysis.compare import cells as comparison
-from joulerig.analysis.compare import quiescent
+from joulerig.analysis.compare.more_joules import quiescent
 from joulerig.analysis.report import document
 from joulerig.analysis.runs import over_time
 from joulerig.analysis.tables import runs_and_cells

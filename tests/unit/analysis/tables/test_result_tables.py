@@ -14,7 +14,8 @@ from joulerig.analysis import results
 from joulerig.analysis.agreement import table as agreement
 from joulerig.analysis.audit import table as audit_table
 from joulerig.analysis.coefficients import table as coefficients
-from joulerig.analysis.compare import cross_talk, drift, outliers, quiescent, temperature
+from joulerig.analysis.compare import cross_talk, drift, outliers, temperature
+from joulerig.analysis.compare.more_joules import quiescent
 from joulerig.analysis.drives import endurance, windows
 from joulerig.analysis.energy.indicator import within_energy
 from joulerig.analysis.power_states import table as states_table

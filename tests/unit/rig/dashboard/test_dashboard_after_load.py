@@ -7,7 +7,7 @@ import pytest
 
 from joulerig.analysis import results
 from joulerig.analysis.compare import cells as comparison
-from joulerig.analysis.compare import quiescent
+from joulerig.analysis.compare.more_joules import quiescent
 from joulerig.analysis.runs import over_time
 from joulerig.rig.dashboard.api import campaign
 from joulerig.rig.dashboard.api.after_load import AfterLoads

@@ -14,12 +14,12 @@ import polars as pl
 
 from joulerig.analysis.compare import cells as comparison
 from joulerig.analysis.compare.cells import AI, Comparison, Ranked
+from joulerig.analysis.compare.more_joules.rank_differences import difference, may_be_best
 from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.runs import quiescence
 from joulerig.analysis.runs.over_time import PowerOverTime
 from joulerig.analysis.runs.quiescence import AfterLoad, State
 from joulerig.analysis.statistics.ranking import Ranking
-from joulerig.plural import counted
 
 COLUMNS = {
     "campaign": pl.String,
@@ -112,7 +112,7 @@ def _quiescent(
     found = tuple(cell_after_load(cell, one.points[cell].ai, runs, after) for cell, runs in counting.items())
     if any(cell.to_quiescence is None for cell in found):
         return Quiescent(one, found, None, "")
-    return Quiescent(one, found, ranked.ranking, _difference(one, ranked.ranking))
+    return Quiescent(one, found, ranked.ranking, difference(one, ranked.ranking, "to quiescence"))
 
 
 def cell_after_load(
@@ -146,48 +146,6 @@ def work_over(runs: Sequence[Run], after: Sequence[AfterLoad]) -> float | None:
     return work / joules
 
 
-def _difference(one: Comparison, other: Ranking) -> str:
-    """Say how two rankings of the same cells differ, as far as their tests tell; else ""."""
-    ranking = one.ranking
-    if len(ranking.order) < 2:
-        return ""
-    if not (ranking.method and other.method):
-        first, quiet = (_name(one, found.order[0]) for found in (ranking, other))
-        if first != quiet:
-            return f"by readings alone {first} is first by AI, and {quiet} to quiescence"
-        return "" if ranking.order == other.order else f"by readings alone {first} is first, others change"
-    if set(ranking.contenders) != set(other.contenders):
-        best, quiet = (
-            " or ".join(_name(one, cell) for cell in found.contenders) for found in (ranking, other)
-        )
-        return f"the best may be {best} by AI, and {quiet} to quiescence"
-    turned = _reversed_pairs(ranking, other)
-    if not turned:
-        return ""
-    first, second = turned[0]
-    more = f", and {counted(len(turned) - 1, 'more pair')}" if len(turned) > 1 else ""
-    return f"{_name(one, first)} is better than {_name(one, second)} by AI, and worse to quiescence{more}"
-
-
-def _reversed_pairs(ranking: Ranking, other: Ranking) -> list[tuple[str, str]]:
-    """Return the pairs that either ranking separates and the other one has the other way round."""
-    signs = {frozenset((pair.first, pair.second)): pair for pair in other.pairs}
-    found = []
-    for pair in ranking.pairs:
-        quiet = signs[frozenset((pair.first, pair.second))]
-        if pair.difference is None or quiet.difference is None or not (pair.separated or quiet.separated):
-            continue
-        same_way = pair.first == quiet.first
-        if pair.difference * (quiet.difference if same_way else -quiet.difference) < 0:
-            better = pair.difference > 0
-            found.append((pair.first, pair.second) if better else (pair.second, pair.first))
-    return found
-
-
-def _name(one: Comparison, cell: str) -> str:
-    return one.cells[cell].combination
-
-
 def warnings(found: Sequence[Quiescent]) -> list[str]:
     """Return what is to be said before any figure: where the two rank differently."""
     return [
@@ -211,8 +169,8 @@ def table(campaign: Campaign, found: Sequence[Quiescent]) -> pl.DataFrame:
                     "cell": cell.cell,
                     "rank": ranking.order.index(cell.cell) + 1,
                     "rank_to_quiescence": quiet.order.index(cell.cell) + 1 if quiet else None,
-                    "may_be_best": _may_be_best(ranking, cell.cell),
-                    "may_be_best_to_quiescence": _may_be_best(quiet, cell.cell),
+                    "may_be_best": may_be_best(ranking, cell.cell),
+                    "may_be_best_to_quiescence": may_be_best(quiet, cell.cell),
                     "ai_ops_per_joule": cell.ai,
                     "ai_ops_per_joule_to_quiescence": cell.to_quiescence,
                     "joules_after_load": cell.joules,
@@ -222,7 +180,3 @@ def table(campaign: Campaign, found: Sequence[Quiescent]) -> pl.DataFrame:
                 }
             )
     return pl.DataFrame(rows, schema=COLUMNS)
-
-
-def _may_be_best(ranking: Ranking | None, cell: str) -> bool | None:
-    return cell in ranking.contenders if ranking and ranking.contenders else None
