@@ -27,7 +27,8 @@ def cautions(
 ) -> list[str]:
     """Return the cautions, a sentence without its full stop each.
 
-    `quiet`: analysis.compare.more_joules.quiescent.compare's. `judged`: analysis.runs.steadiness.by_run's.
+    `quiet`: analysis.compare.more_joules.quiescent.compare's. `judged`:
+    analysis.runs.steadiness.by_run's.
     `warmth`: analysis.compare.temperature.compare's.
     """
     return [

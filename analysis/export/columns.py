@@ -42,6 +42,7 @@ ABOUT = {
     "cross_talk": "One row a drive and quantity: what running alongside other drives of its host does to it.",
     "claims": "One row a claim of the study that the campaign repeats, with the verdict on it.",
     "quiescence": "One row a cell that has an AI: its rank by AI, and by AI to quiescence.",
+    "processor": "One row a cell that has an AI: its rank by AI, and with the joules of the processors.",
     "temperature": "One row a comparison: how warm its runs began, and whether its quantity goes with that.",
     "audit": "One row a comparison of what a drive reports of its power with its rails, the verdict first.",
     "agreement": "One row two methods that read a drive's energies, where it reports its own.",
@@ -414,6 +415,19 @@ QUIESCENCE: Described = {
     "runs_counted": ("", "Runs of which the figures are."),
     "ranks_differ": ("", "How the two rankings of its drive and workload differ; empty: they do not."),
 }
+PROCESSOR: Described = {
+    "rank_with_processor": ("", "The same by work over all joules, with the processors'; blank: not known."),
+    "may_be_best": ("", "Whether no other cell is better by AI, as far as the runs tell; blank: no tests."),
+    "may_be_best_with_processor": ("", "The same with the processors' joules."),
+    "ops_per_joule_with_processor": (
+        "1/J",
+        "Operations over the joules of drives and processors together; blank: a run has no RAPL.",
+    ),
+    "cpu_joules": ("J", "Energy of the host's processor packages (RAPL), sum of the runs'."),
+    "cpu_joules_per_op": ("J", "The same over operations."),
+    "runs_counted": ("", "Runs that are in AI."),
+    "ranks_differ": ("", "How the two rankings differ; blank: they do not."),
+}
 TEMPERATURE: Described = {
     "runs": ("", "Runs whose drive reports its temperature."),
     "start_least_celsius": ("°C", "The coolest that a run began."),
@@ -563,6 +577,7 @@ OWN = {
     "cross_talk": CROSS_TALK,
     "claims": CLAIMS,
     "quiescence": QUIESCENCE,
+    "processor": PROCESSOR,
     "temperature": TEMPERATURE,
     "audit": AUDIT,
     "agreement": AGREEMENT,

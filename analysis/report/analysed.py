@@ -17,8 +17,9 @@ from joulerig.analysis.compare import cautions, cross_talk, temperature
 from joulerig.analysis.compare import cells as comparison
 from joulerig.analysis.compare.cells import Comparison
 from joulerig.analysis.compare.cross_talk import CrossTalk
-from joulerig.analysis.compare.more_joules import quiescent
+from joulerig.analysis.compare.more_joules import quiescent, with_processor
 from joulerig.analysis.compare.more_joules.quiescent import Quiescent
+from joulerig.analysis.compare.more_joules.with_processor import WithProcessor
 from joulerig.analysis.compare.temperature import Warmth
 from joulerig.analysis.drawing import Svg
 from joulerig.analysis.energy import meters
@@ -123,6 +124,11 @@ class Analysed:
     def quiescent(self) -> list[Quiescent]:
         """Return the comparisons by AI and by AI to quiescence."""
         return quiescent.compare(self.campaign, self.comparisons, self.over_time)
+
+    @cached_property
+    def with_processor(self) -> list[WithProcessor]:
+        """Return the comparisons by AI and with the processors' joules; empty without RAPL."""
+        return with_processor.compare(self.campaign, self.comparisons)
 
     @cached_property
     def steadiness(self) -> dict[str, Steadiness]:

@@ -22,7 +22,7 @@ from joulerig.analysis.coefficients import table as coefficients
 from joulerig.analysis.compare import cells as comparison
 from joulerig.analysis.compare import temperature as warmth
 from joulerig.analysis.compare.cells import Comparison
-from joulerig.analysis.compare.more_joules import quiescent
+from joulerig.analysis.compare.more_joules import quiescent, with_processor
 from joulerig.analysis.drives import endurance, windows
 from joulerig.analysis.energy import meters
 from joulerig.analysis.energy.indicator import Measured, Spread, cell_indicator, within_energy
@@ -227,6 +227,7 @@ def frames(campaign: Campaign) -> dict[str, pl.DataFrame]:
     found = {"runs": runs(campaign, over), "cells": cells(campaign, compared, over)}
     found |= {name: table(campaign, compared) for name, table in comparisons.TABLES.items()}
     found["quiescence"] = quiescent.table(campaign, quiescent.compare(campaign, compared, over))
+    found["processor"] = with_processor.table(campaign, with_processor.compare(campaign, compared))
     found["temperature"] = warmth.table(
         campaign, warmth.compare(campaign, compared, temperature.by_run(campaign))
     )

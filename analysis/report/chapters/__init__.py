@@ -45,6 +45,7 @@ CHAPTERS: tuple[Chapter[Any], ...] = (
     cells.POWER_AND_IO,
     cells.FIGURES_OF_MERIT,
     quiescence.QUIESCENCE,
+    quiescence.WITH_PROCESSOR,
     precision.PRECISION,
     power_trace.POWER_TRACE,
     load_courses.LOAD_COURSES,

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the drives went on drawing after their loads, and AI to quiescence, in the report."""
+"""AI with more joules in the report: to quiescence, and with the processors."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from joulerig.analysis.compare.more_joules.quiescent import Quiescent
+from joulerig.analysis.compare.more_joules.with_processor import WithProcessor
 from joulerig.analysis.report.analysed import Analysed
 from joulerig.analysis.report.chapter import Chapter
 from joulerig.analysis.runs import quiescence as rule
@@ -26,3 +27,11 @@ def content(analysed: Analysed) -> QuiescenceContent | None:
 
 
 QUIESCENCE = Chapter("quiescence", "After the load: AI to quiescence", content)
+
+
+def with_processor(analysed: Analysed) -> list[WithProcessor] | None:
+    """Return the comparisons with the processors' joules; None where no run has them."""
+    return analysed.with_processor or None
+
+
+WITH_PROCESSOR = Chapter("with_processor", "Drives and processors together", with_processor)

@@ -213,6 +213,7 @@ def test_no_campaign_is_a_traceback_and_all_tables_have_their_columns(tmp_path, 
     paths = runs_and_cells.write(campaign(tmp_path, **given), tmp_path / "report")
     further = [
         "quiescence",
+        "processor",
         "temperature",
         "audit",
         "agreement",

@@ -285,6 +285,7 @@ def test_csv_is_a_format_too(tmp_path):
             "cross_talk",
             "claims",
             "quiescence",
+            "processor",
             "temperature",
             "audit",
             "agreement",

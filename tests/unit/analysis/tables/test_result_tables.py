@@ -15,7 +15,7 @@ from joulerig.analysis.agreement import table as agreement
 from joulerig.analysis.audit import table as audit_table
 from joulerig.analysis.coefficients import table as coefficients
 from joulerig.analysis.compare import cross_talk, drift, outliers, temperature
-from joulerig.analysis.compare.more_joules import quiescent
+from joulerig.analysis.compare.more_joules import quiescent, with_processor
 from joulerig.analysis.drives import endurance, windows
 from joulerig.analysis.energy.indicator import within_energy
 from joulerig.analysis.power_states import table as states_table
@@ -39,6 +39,7 @@ ALL_COLUMNS = (
     cross_talk.COLUMNS,
     comparisons.CLAIM_COLUMNS,
     quiescent.COLUMNS,
+    with_processor.COLUMNS,
     temperature.COLUMNS,
     audit_table.COLUMNS,
     agreement.COLUMNS,
@@ -198,6 +199,7 @@ def test_columns_with_a_dimension_name_their_unit():
         "runs_not_steady",
         "rank",
         "rank_to_quiescence",
+        "rank_with_processor",
         "figure",  # its unit is another column
         "figure_standard_deviation",
         "degrees_of_freedom",
