@@ -172,8 +172,8 @@ def _pauses(
     first = rest.first.number if rest else None
     deepest = rest.deepest.number if rest else None
     step = max(rests.resolution_seconds for *_, rests in found)
-    after = [rests.awake_seconds - (one.latency_seconds or 0.0) for one, _, rests in found]
-    begins = rest.idle_seconds + rest.first.entry_seconds if rest else None
+    after = [rests.awake_seconds for *_, rests in found]
+    begins = rest.deepest.exit_seconds + rest.idle_seconds + rest.first.entry_seconds if rest else None
     values = [_Values(Quantity.RESTS_AFTER, after, step, first, begins, _allowed(begins, step))]
     late = [
         (one.latency_seconds - before, one.latency_seconds)
@@ -190,9 +190,11 @@ def _pauses(
         (one.load.limit / one.load.value for one in reference if one.load and one.load.value > 0), default=0.0
     )
     costs = [_cost(rests, awake) for _, awake, rests in found]
-    values.append(_Values(Quantity.COST, costs, share * max(map(abs, costs)), deepest))
-    pays = [cost / (awake - rests.rest_watts) for cost, (_, awake, rests) in zip(costs, found, strict=True)]
-    values.append(_Values(Quantity.BREAK_EVEN, pays, 0.0, deepest))
+    saved = [awake - rests.rest_watts for _, awake, rests in found]
+    limit = share * max(map(abs, costs)) + step * max(saved)
+    values.append(_Values(Quantity.COST, costs, limit, deepest))
+    pays = [cost / watts for cost, watts in zip(costs, saved, strict=True)]
+    values.append(_Values(Quantity.BREAK_EVEN, pays, limit / min(saved), deepest))
     return values
 
 

@@ -9,6 +9,7 @@ from joulerig.analysis.power_states import course, declared, traces
 from joulerig.analysis.power_states.course import Rests
 from joulerig.analysis.power_states.declared import Declared
 from joulerig.analysis.results.campaign import Campaign, Run
+from joulerig.analysis.results.load_reports import fio
 from joulerig.analysis.results.schema import PhaseName
 from joulerig.analysis.runs import over_time
 from joulerig.analysis.runs.over_time import PowerOverTime, Steps
@@ -28,7 +29,8 @@ class Measured:
 
     `idle`, `load`: mean watts of the two phases. `greatest`: the greatest mean over 10 s of the
     load. `power`: the load's, in short steps. `pause_seconds`: of the load, from an operation to
-    the next. `latency_seconds`: the median of its operations, where no other drive is in the run.
+    the next. `latency_seconds`: within which a quarter of its operations are done, where no other
+    drive is in the run: what a host adds now and then is not in it.
     """
 
     run: str
@@ -58,7 +60,7 @@ def of_run(
     performance = run.performance
     pause = latency = None
     if performance is not None and alone:
-        latency = performance.latency_p50_seconds
+        latency = _latency(run)
         if performance.ops:
             pause = performance.seconds / performance.ops
     ten = over.greatest.get(over_time.WINDOWS[-1]) if over and alone else None
@@ -73,6 +75,13 @@ def of_run(
         pause,
         latency,
     )
+
+
+def _latency(run: Run) -> float | None:
+    """Return the lower quartile of a load's latencies; their median where a report has no more."""
+    if run.load.get("jobs"):
+        return fio.latency_quantile(run.load, 0.25)
+    return run.performance.latency_p50_seconds if run.performance else None
 
 
 def _watts(run: Run, drive: str, name: PhaseName) -> Watts | None:

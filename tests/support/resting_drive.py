@@ -105,12 +105,12 @@ def campaign(folder: Path, drive: Drive | None = None, replicates: int = 6) -> P
 
 def _put(database: sqlite3.Connection, run: Run, one: Measured) -> None:
     """Put a simulated run into the files and the journal of a run of eleven cycles."""
-    load, rail = run.phases["workload"], run.energy[0]
-    watts = np.concatenate((one.power.watts, one.power.watts))[: round(load.seconds / STEP)]
+    phase, rail = run.phases["workload"], run.energy[0]
+    watts = np.concatenate((one.power.watts, one.power.watts))[: round(phase.seconds / STEP)]
     simulated_waveform.write(
         run.folder / f"waveform-{rail.meter}.parquet",
         samples=len(watts), rails=[rail.rail], drive=run.drive, host=run.host, meter=rail.meter,
-        begin_ns=load.start_ns, watts=watts,
+        begin_ns=phase.start_ns, watts=watts,
     )  # fmt: skip
     for name, known in (("idle", one.idle), ("workload", one.load)):
         assert known is not None
@@ -128,8 +128,13 @@ def _put(database: sqlite3.Connection, run: Run, one: Measured) -> None:
     assert one.pause_seconds is not None
     database.execute(
         "UPDATE performance SET ops = ?, latency_p50_seconds = ? WHERE run = ?",
-        (round(load.seconds / one.pause_seconds), one.latency_seconds, run.id),
+        (round(phase.seconds / one.pause_seconds), one.latency_seconds, run.id),
     )
+    load = run.folder / "load.json"
+    report = json.loads(load.read_text())
+    assert one.latency_seconds is not None
+    report["jobs"][0]["sync"]["lat_ns"]["bins"] = {str(round(one.latency_seconds * 1e9)): 10}
+    load.write_text(json.dumps(report))
     settings = run.folder / "settings.json"
     settings.write_text(json.dumps({**run.settings, "power": {"drive": _settings(one.declared)}}))
 
