@@ -28,7 +28,7 @@ RESTING = {
     "runtime_pm": "on",
 }
 """Factors by which a drive may rest, with the level that keeps it awake."""
-WORKING = "power_state"
+WORKING = ("power_state", "power_limit")
 
 _UNREADABLE = (
     ArithmeticError, AttributeError, LookupError, ResultsError, TypeError, ValueError,
@@ -88,7 +88,7 @@ def states(campaign: Campaign, over: Mapping[str, PowerOverTime] | None = None) 
     `over`: power over time by run, where it is known already. Runs that failed count for nothing. A
     damaged file is a problem of the drive.
     """
-    varied = [name for name in (*RESTING, WORKING) if _varies(campaign, name)]
+    varied = [name for name in (*RESTING, *WORKING) if _varies(campaign, name)]
     if not varied:
         return []
     if over is None:
@@ -129,14 +129,19 @@ def _settings(runs: Sequence[tuple[Run, Measured]], name: str) -> Iterator[Setti
     for others, levels in groups.items():
         condition = " ".join(others)
         for level, own in levels.items():
-            if name == WORKING:
-                if found := checks.working(own):
+            if name in WORKING:
+                if found := checks.working(own, _limit(name, level)):
                     yield Setting(name, level, condition, found)
             elif level != RESTING[name]:
                 rested = checks.rested(own, levels.get(RESTING[name], []))
                 yield Setting(
                     name, level, condition, rested.checks, rested.rests, rested.awake_watts, rested.never
                 )
+
+
+def _limit(name: str, level: str) -> float | None:
+    """Return the watts that a level of a factor limits a drive to; None where it sets no limit."""
+    return float(level) if name == "power_limit" and level != "off" else None
 
 
 def _findings(setting: Setting) -> Iterator[str]:

@@ -114,15 +114,18 @@ def rested(runs: Sequence[Measured], reference: Sequence[Measured]) -> Rested:
     return Rested(_judged(found), tuple(rests for *_, rests in with_rests), level, never)
 
 
-def working(runs: Sequence[Measured]) -> tuple[Check, ...]:
-    """Judge the greatest power over 10 s by what the state that the drive works in allows."""
+def working(runs: Sequence[Measured], limit: float | None = None) -> tuple[Check, ...]:
+    """Judge the greatest power over 10 s by what the state that the drive works in allows.
+
+    Or by the `limit` in watts that it was given.
+    """
     known = [one for one in runs if one.greatest is not None and one.load is not None]
     if not known:
         return ()
     state = known[0].declared.working
     share = max(one.load.limit / one.load.value for one in known if one.load and one.load.value > 0)
     values = [one.greatest for one in known if one.greatest is not None]
-    watts = state.watts if state else None
+    watts = limit if limit is not None else state.watts if state else None
     number = state.number if state else None
     return _judged([_Values(Quantity.WORKING, values, share * max(values), number, watts, watts)])
 

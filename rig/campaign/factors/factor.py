@@ -33,7 +33,7 @@ def whole_number(check: Callable[[float], str]) -> Any:
 
 def word(*words: str) -> Any:
     """Return the type of a level that is one of `words`. YAML reads `on` and `off` as booleans."""
-    return Annotated[Literal[words], BeforeValidator(_as_word)]
+    return Annotated[Literal[words], BeforeValidator(as_word)]
 
 
 def word_or_number(*words: str, check: Callable[[int], str]) -> Any:
@@ -50,10 +50,10 @@ def word_or_number(*words: str, check: Callable[[int], str]) -> Any:
             raise ValueError(f"{level!r} {problem}; words: {', '.join(words)}")
         return level
 
-    return Annotated[str, BeforeValidator(_as_word), AfterValidator(checked)]
+    return Annotated[str, BeforeValidator(as_word), AfterValidator(checked)]
 
 
-def _as_word(level: Any) -> Any:
+def as_word(level: Any) -> Any:
     """Return a boolean or a number, as YAML reads them, as what was written."""
     return {True: "on", False: "off"}[level] if isinstance(level, bool) else _as_text(level)
 

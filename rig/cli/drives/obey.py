@@ -62,7 +62,7 @@ def as_json(campaign: Campaign, found: Sequence[DriveStates]) -> dict[str, Any]:
 def _show(campaign: Campaign, found: Sequence[DriveStates]) -> None:
     of_lab = " (virtual lab)" if campaign.virtual else ""
     if not found:
-        known = ", ".join((*states_of.RESTING, states_of.WORKING))
+        known = ", ".join((*states_of.RESTING, *states_of.WORKING))
         out.print(f"{campaign.id}{of_lab}: no factor of it is about power states ({known})", markup=False)
     for one in found:
         out.print(f"[bold]{escape(f'{one.host}/{one.drive}')}[/]{of_lab}: {one.verdict}")

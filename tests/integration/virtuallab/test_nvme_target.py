@@ -31,6 +31,7 @@ FLASH = [
     "flush_ns=0", "page_read_ns=1000", "program_ns=1000", "erase_ns=0", "read_bytes_per_second=1e10",
     "write_bytes_per_second=1e10", "overprovisioning=0.25", "write_cache=4M",
 ]  # fmt: skip
+INVALID_LIMIT = 0x03E
 OTHER_HOST = "nqn.2026-11.test:other"
 INVALID_FIELD, INVALID_OPCODE, SEQUENCE, DATA_LENGTH, SGL_TYPE = 0x002, 0x001, 0x00C, 0x00F, 0x011
 CONNECT_BUSY, CONNECT_INVALID = 0x181, 0x182
@@ -199,6 +200,20 @@ def test_a_state_that_the_host_sets_is_what_the_drive_draws(twin):
             host.set_feature(0x02, state)
             wait_for(lambda want=expected: watts(twin) == pytest.approx(want, rel=0.01), 5, f"{expected} W")
             assert host.get_feature(0x02).result == state
+
+
+def test_a_limit_changes_the_state_that_the_drive_works_in(twin):
+    with twin.host() as host:
+        host.set_feature(0x0C, 0, data=bytes(256))  # nothing by itself
+        host.set_feature(0x23, features.limit_value(5.0))
+        wait_for(lambda: watts(twin) == pytest.approx(0.20, rel=0.01), 5, "state 1")
+        assert features.limit_watts(host.get_feature(0x23).result) == 5.0
+        assert features.limits_power(host.identify())
+        with pytest.raises(Failed) as refused:
+            host.set_feature(0x23, features.limit_value(4.0))
+        assert refused.value.status & 0x7FF == INVALID_LIMIT
+        host.set_feature(0x23, 0)
+        wait_for(lambda: watts(twin) == pytest.approx(0.35, rel=0.01), 5, "state 0")
 
 
 def test_a_state_can_declare_another_power_than_it_draws(tmp_path):

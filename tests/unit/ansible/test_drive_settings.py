@@ -16,11 +16,12 @@ from ansible.module_utils.joulerig.tools import Failed, Unable  # isort: skip
 
 # Of each state: hundredths of watts, whether it serves, µs to enter and to leave.
 STATES = [(849, True, 0, 0), (448, True, 0, 0), (318, True, 0, 0), (4, False, 2000, 1200)]
-POWER, AUTONOMOUS = 0x02, 0x0C
+POWER, AUTONOMOUS, LIMIT = 0x02, 0x0C, 0x23
 
 
-def controller(states=STATES, autonomous=True):
+def controller(states=STATES, autonomous=True, limits=True):
     page = bytearray(4096)
+    struct.pack_into("<I", page, 96, int(limits) << 20)
     page[263], page[265] = len(states) - 1, int(autonomous)
     for number, (power, serves, entry, leave) in enumerate(states):
         struct.pack_into("<HxBII", page, 2048 + 32 * number, power, 0 if serves else 2, entry, leave)
@@ -49,7 +50,7 @@ def nvme(fake):
     (fake.sys / "class/nvme/nvme0").symlink_to(home)
     (home / "device").symlink_to(fake.sys / "devices/pci0000:00/0000:01:00.0")
     fake.calls.pages["nvme0n1"] = (controller(), bytes(512))
-    fake.calls.features["nvme0n1"] = {POWER: 0, AUTONOMOUS: 1}
+    fake.calls.features["nvme0n1"] = {POWER: 0, AUTONOMOUS: 1, LIMIT: 0}
     fake.calls.tables["nvme0n1"] = {AUTONOMOUS: transitions((0, 3, 100), (1, 3, 100), (2, 3, 100))}
     fake.calls.works_in["nvme0n1"] = 0
     return fake
@@ -129,6 +130,51 @@ def test_a_state_that_changed_during_the_run_fails_it(nvme):
         nvme.calls.features["nvme0n1"][POWER] = nvme.calls.works_in["nvme0n1"] = 0  # it was reset
         with pytest.raises(Failed, match="power state: changed from 2 to 0 during the run"):
             ours.check_unchanged()
+
+
+# --- limits of power
+
+
+@pytest.mark.parametrize(("level", "value"), [("4.5", 45000 | 1 << 16), ("8.49", 849 | 2 << 16)])
+def test_a_limit_is_set_in_the_unit_that_can_hold_it_and_put_back(nvme, level, value):
+    with ExitStack() as undo:
+        ours = settings(nvme, {"fast": "nvme0n1"}, power_limit=level)
+        assert ours.apply(undo) == {"power_limit": {"before": "off", "in_effect": level}}
+        assert nvme.calls.features["nvme0n1"][LIMIT] == value
+        ours.check_unchanged()
+    assert nvme.calls.features["nvme0n1"][LIMIT] == 0
+
+
+def test_a_limit_of_before_is_taken_away_for_the_run(nvme):
+    nvme.calls.features["nvme0n1"][LIMIT] = 500 | 2 << 16
+    with ExitStack() as undo:
+        ours = settings(nvme, {"fast": "nvme0n1"}, power_limit="off")
+        assert ours.apply(undo) == {"power_limit": {"before": "5", "in_effect": "off"}}
+        assert nvme.calls.features["nvme0n1"][LIMIT] == 0
+        nvme.calls.features["nvme0n1"][LIMIT] = 600 | 2 << 16
+        with pytest.raises(Failed, match="power limit: changed from off to 6 during the run"):
+            ours.check_unchanged()
+    assert nvme.calls.features["nvme0n1"][LIMIT] == 500 | 2 << 16
+
+
+def test_a_limit_below_all_states_is_not_asked_for(nvme):
+    with pytest.raises(Unable, match=r"power limit 3 W: its least state to work in is 3\.18 W"):
+        settings(nvme, {"fast": "nvme0n1"}, power_limit="3")
+
+
+def test_a_drive_without_such_limits_is_asked_nothing(nvme):
+    nvme.calls.pages["nvme0n1"] = (controller(limits=False), bytes(512))
+    with pytest.raises(Unable, match="has no limit of its power that a host sets"):
+        settings(nvme, {"fast": "nvme0n1"}, power_limit="5")
+
+
+def test_a_drive_that_takes_another_limit_than_it_was_given_fails_the_run(nvme):
+    with ExitStack() as undo:
+        ours = settings(nvme, {"fast": "nvme0n1"}, power_limit="5")
+        nvme.calls.deaf.add("nvme0n1")
+        with pytest.raises(Failed, match="power limit: set to 5, the drive says off"):
+            ours.apply(undo)
+        nvme.calls.deaf.clear()
 
 
 def test_a_disk_has_no_power_states_of_nvme(disk):

@@ -185,6 +185,7 @@ void nvme_backend_begin(struct nvme_backend *backend, struct drive *drive)
 {
 	backend->drive = drive;
 	backend->facts.state_count = drive->states.count;
+	backend->facts.initial_state = drive->states.initial;
 	for (unsigned n = 0; n < drive->states.count; n++)
 		backend->facts.states[n] = state_of(drive, n);
 	backend->functions = (struct nvme_drive){

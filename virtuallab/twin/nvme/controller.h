@@ -44,6 +44,7 @@ struct nvme_facts {
 	bool has_ocp_log;
 	struct nvme_state states[NVME_STATES];
 	unsigned state_count; /* at least 1 */
+	unsigned initial_state;
 };
 
 /* The health log. */
@@ -115,6 +116,8 @@ struct nvme_controller {
 	uint32_t arbitration, error_recovery, atomicity, events_wanted;
 	uint32_t queues; /* as granted, less one, of each kind */
 	uint16_t too_hot, too_cold; /* kelvins */
+	uint32_t power_limit;	    /* as the host gave it; 0: none */
+	unsigned wanted_state;	    /* to work in, as far as the limit allows */
 	atomic_bool write_cache; /* enabled */
 	int64_t clock_ms; /* the timestamp less the real time */
 	bool clock_is_set;

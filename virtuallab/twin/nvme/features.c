@@ -22,6 +22,8 @@ void nvme_default_features(struct nvme_controller *controller)
 	controller->queues = NVME_MAX_QUEUES - 1;
 	controller->too_hot = NVME_WARM_KELVINS;
 	controller->too_cold = 0;
+	controller->power_limit = 0;
+	controller->wanted_state = controller->facts->initial_state;
 	controller->write_cache = true;
 	controller->clock_ms = 0;
 	controller->clock_is_set = false;
@@ -155,6 +157,8 @@ static struct nvme_reply get_current(const struct nvme_controller *controller, u
 		return get_timestamp(controller, data, out_bytes);
 	case FEATURE_KEEP_ALIVE:
 		return with(controller->keep_alive_ms);
+	case FEATURE_POWER_LIMIT:
+		return with(controller->power_limit);
 	case FEATURE_POWER_MEASUREMENT:
 		return get_measurement(controller);
 	default:
@@ -199,13 +203,60 @@ struct nvme_reply nvme_get_features(const struct nvme_controller *controller, co
 	}
 }
 
+/* A limit's value and scale, which are those of a power state's watts. */
+static double watts_of(uint32_t limit)
+{
+	return (limit & 0xffff) * ((limit >> 16 & 0x3) == 1 ? 1e-4 : 1e-2);
+}
+
+static bool is_within(const struct nvme_state *state, uint32_t limit)
+{
+	return state->is_operational && (limit == 0 || state->watts <= watts_of(limit) * (1 + 1e-9));
+}
+
+/* The state to work in under a limit: the wanted one, or the first after it that draws no
+ * more than the limit, or else the first of all that does not. -1: none does not. */
+static int state_within(const struct nvme_controller *controller, uint32_t limit)
+{
+	const struct nvme_facts *facts = controller->facts;
+
+	for (unsigned n = 0; n < facts->state_count; n++) {
+		unsigned state = (controller->wanted_state + n) % facts->state_count;
+
+		if (is_within(&facts->states[state], limit))
+			return (int)state;
+	}
+	return -1;
+}
+
+/* A state to rest in is under no limit: it draws less than any to work in. */
 static struct nvme_reply set_power(struct nvme_controller *controller, uint32_t cdw11)
 {
+	const struct nvme_facts *facts = controller->facts;
 	uint32_t state = cdw11 & 0x1f;
 
-	if (state >= controller->facts->state_count)
+	if (state >= facts->state_count ||
+	    (facts->states[state].is_operational && !is_within(&facts->states[state], controller->power_limit)))
 		return nvme_fail(STATUS_INVALID_FIELD);
+	if (facts->states[state].is_operational)
+		controller->wanted_state = state;
 	controller->drive->set_state(controller->drive->owner, state);
+	return with(0);
+}
+
+static struct nvme_reply set_power_limit(struct nvme_controller *controller, uint32_t cdw11)
+{
+	uint32_t limit = cdw11 & 0x3ffff, scale = cdw11 >> 16 & 0x3;
+	bool is_none = (limit & 0xffff) == 0;
+	int state;
+
+	if (!is_none && scale != 1 && scale != 2)
+		return nvme_fail(STATUS_INVALID_FIELD);
+	state = state_within(controller, is_none ? 0 : limit);
+	if (state < 0)
+		return nvme_fail(STATUS_INVALID_POWER_LIMIT);
+	controller->power_limit = is_none ? 0 : limit;
+	controller->drive->set_state(controller->drive->owner, (unsigned)state);
 	return with(0);
 }
 
@@ -281,6 +332,8 @@ struct nvme_reply nvme_set_features(struct nvme_controller *controller, const ui
 		return set_timestamp(controller, data, in_bytes);
 	case FEATURE_KEEP_ALIVE:
 		return set_word(&controller->keep_alive_ms, cdw11);
+	case FEATURE_POWER_LIMIT:
+		return set_power_limit(controller, cdw11);
 	case FEATURE_POWER_MEASUREMENT:
 		return set_measurement(controller, cdw11);
 	default:

@@ -45,10 +45,9 @@ static void put_controller(uint8_t *at, const struct nvme_controller *controller
 	at[77] = NVME_MDTS;
 	put16(at + 78, controller->id);
 	put32(at + 80, NVME_VERSION);
-	if (facts->reports_power) {
-		put32(at + 96, 1u << 21); /* measures its power, */
-		put16(at + 394, 0xffff);  /* for as many minutes as the host wants */
-	}
+	put32(at + 96, 1u << 20 | (facts->reports_power ? 1u << 21 : 0)); /* limits, measures its power, */
+	if (facts->reports_power)
+		put16(at + 394, 0xffff); /* for as many minutes as the host wants */
 	at[111] = 1;	      /* an I/O controller */
 	put16(at + 256, 0x2); /* Format */
 	at[258] = 3;	      /* commands to abort at once, less one */

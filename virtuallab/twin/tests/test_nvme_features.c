@@ -20,6 +20,46 @@ static void a_power_state_is_set_and_read(void)
 	CHECK(code(set(FEATURE_POWER, 3).status) == STATUS_INVALID_FIELD && noted.state == 2);
 }
 
+/* 4.48 W in state 1, 8.49 in state 0. */
+static void a_limit_has_the_drive_work_in_a_state_that_draws_no_more(void)
+{
+	begin();
+	CHECK(get(FEATURE_POWER_LIMIT, 0, 0).result == 0);
+	CHECK(set(FEATURE_POWER_LIMIT, 500 | 2 << 16).status == 0 && noted.state == 1);
+	CHECK(get(FEATURE_POWER_LIMIT, 0, 0).result == (500 | 2 << 16));
+	CHECK(code(set(FEATURE_POWER, 0).status) == STATUS_INVALID_FIELD && noted.state == 1);
+	CHECK(set(FEATURE_POWER_LIMIT, 44800 | 1 << 16).status == 0 && noted.state == 1);
+	CHECK(set(FEATURE_POWER_LIMIT, 849 | 2 << 16).status == 0 && noted.state == 0);
+	CHECK(set(FEATURE_POWER_LIMIT, 500 | 2 << 16).status == 0 && noted.state == 1);
+	CHECK(set(FEATURE_POWER_LIMIT, 0).status == 0 && noted.state == 0);
+	CHECK(get(FEATURE_POWER_LIMIT, 0, 0).result == 0);
+}
+
+static void a_limit_below_all_states_is_refused(void)
+{
+	begin();
+	CHECK(set(FEATURE_POWER_LIMIT, 500 | 2 << 16).status == 0);
+	CHECK(code(set(FEATURE_POWER_LIMIT, 447 | 2 << 16).status) == STATUS_INVALID_POWER_LIMIT);
+	CHECK(code(set(FEATURE_POWER_LIMIT, 500 | 3 << 16).status) == STATUS_INVALID_FIELD);
+	CHECK(get(FEATURE_POWER_LIMIT, 0, 0).result == (500 | 2 << 16) && noted.state == 1);
+}
+
+static void a_state_to_rest_in_is_under_no_limit(void)
+{
+	begin();
+	CHECK(set(FEATURE_POWER_LIMIT, 500 | 2 << 16).status == 0);
+	CHECK(set(FEATURE_POWER, 2).status == 0 && noted.state == 2);
+	CHECK(set(FEATURE_POWER_LIMIT, 0).status == 0 && noted.state == 0);
+}
+
+static void a_state_that_was_set_is_kept_under_a_limit(void)
+{
+	begin();
+	CHECK(set(FEATURE_POWER, 1).status == 0);
+	CHECK(set(FEATURE_POWER_LIMIT, 900 | 2 << 16).status == 0 && noted.state == 1);
+	CHECK(set(FEATURE_POWER_LIMIT, 0).status == 0 && noted.state == 1);
+}
+
 static void transitions_reach_the_drive(void)
 {
 	begin();
@@ -149,6 +189,10 @@ static void what_is_not_there_is_refused(void)
 int main(void)
 {
 	a_power_state_is_set_and_read();
+	a_limit_has_the_drive_work_in_a_state_that_draws_no_more();
+	a_limit_below_all_states_is_refused();
+	a_state_to_rest_in_is_under_no_limit();
+	a_state_that_was_set_is_kept_under_a_limit();
 	transitions_reach_the_drive();
 	transitions_lead_to_states_that_rest();
 	the_write_cache_is_switched();

@@ -124,6 +124,65 @@ class PowerState(DriveSetting):
         return int(value)
 
 
+class PowerLimit(DriveSetting):
+    """The most watts that an NVMe drive may draw (NVMe 2.1), or "off".
+
+    The drive works in a state that draws no more; nothing of a limit is sent to it before the drive
+    says that it has such limits.
+    """
+
+    def check(self) -> None:
+        if not self._name.startswith("nvme"):
+            raise self._unable("is no NVMe drive, and has no limit of its power that a host sets")
+        with self._open() as descriptor:
+            controller = self._host.calls.nvme_controller(descriptor)
+            if not features.limits_power(controller):
+                raise self._unable("has no limit of its power that a host sets")
+            states = [one["max_watts"] for one in features.power_states(controller) if one["operational"]]
+            least = min((watts for watts in states if watts is not None), default=0.0)
+            if self._level != OFF and float(self._level) < least:
+                raise self._unable(f"power limit {self._level} W: its least state to work in is {least:g} W")
+            self._value, _ = self._host.calls.nvme_feature(descriptor, features.POWER_LIMIT)
+            self.before = _limit_text(self._value)
+
+    def set(self) -> dict[str, Any]:
+        if self.before != self._level:
+            self._order(0 if self._level == OFF else features.limit_value(float(self._level)))
+        return {"before": self.before, "in_effect": self._level}
+
+    def put_back(self) -> None:
+        if self.before != self._level:
+            self._order(self._value)
+
+    def note(self, leftovers: Leftovers, sequence: int | None) -> None:
+        device = f"/dev/{places.controllers(self._host, self._name)[0]}"
+        words = ["nvme", "set-feature", device, "--feature-id=0x23", f"--value={self._value}"]
+        leftovers.note_command(self._noted(), words, sequence)
+
+    def problem(self) -> str:
+        with self._open() as descriptor:
+            now = _limit_text(self._host.calls.nvme_feature(descriptor, features.POWER_LIMIT)[0])
+        return "" if now == _same(self._level) else f"power limit: changed from {self._level} to {now}"
+
+    def _order(self, value: int) -> None:
+        with self._open() as descriptor:
+            self._host.calls.set_nvme_feature(descriptor, features.POWER_LIMIT, value)
+            now = self._host.calls.nvme_feature(descriptor, features.POWER_LIMIT)[0]
+        if features.limit_watts(now) != features.limit_watts(value):
+            asked, said = _limit_text(value), _limit_text(now)
+            raise Failed(f"/dev/{self._name}: power limit: set to {asked}, the drive says {said}")
+
+
+def _limit_text(value: int) -> str:
+    watts = features.limit_watts(value)
+    return OFF if watts is None else f"{watts:g}"
+
+
+def _same(level: str) -> str:
+    """Return a level as the drive has it, to its resolution."""
+    return level if level == OFF else _limit_text(features.limit_value(float(level)))
+
+
 class Apst(DriveSetting):
     """Up to how long a state may take that an NVMe drive enters by itself; "off", "any" or µs.
 
@@ -272,6 +331,7 @@ class StandbyTimer(Ata):
 
 SETTINGS: Mapping[str, type[DriveSetting]] = {
     "power_state": PowerState,
+    "power_limit": PowerLimit,
     "apst": Apst,
     "apm": Apm,
     "standby_timer": StandbyTimer,

@@ -2,7 +2,8 @@
 """What NVMe drives and ATA disks say of their power management, read from their own answers.
 
 Sources: NVM Express Base Specification 2.0, "Identify Controller", "Power Management" and
-"Autonomous Power State Transition"; ATA8-ACS, "IDENTIFY DEVICE".
+"Autonomous Power State Transition"; of limits of power, which are newer, how libnvme reads them;
+ATA8-ACS, "IDENTIFY DEVICE".
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from typing import Any
 
 from ansible.module_utils.joulerig.drives.host import Host
 
-POWER, AUTONOMOUS = 0x02, 0x0C  # numbers of features
+POWER, AUTONOMOUS, POWER_LIMIT = 0x02, 0x0C, 0x23  # numbers of features
 STATE_BITS = 0x1F
 AUTONOMOUS_BYTES = 256
 # Bytes of Identify Controller.
 STATES, HAS_AUTONOMOUS, DESCRIPTORS, DESCRIPTOR_BYTES = 263, 265, 2048, 32
+ATTRIBUTES, LIMITS_POWER = 96, 1 << 20
 SMALL_UNIT, NOT_OPERATIONAL = 1 << 0, 1 << 1  # flags of a power state
 # Words of IDENTIFY DEVICE: what it can do, what is on, the level of power management.
 CAN, CAN_TOO, ON, LEVEL, EXTENDED = 82, 83, 86, 91, 120
@@ -47,6 +49,24 @@ def power_state(host: Host, descriptor: int) -> int:
     """Return the power state that an NVMe drive is in. Raises OSError."""
     value, _ = host.calls.nvme_feature(descriptor, POWER)
     return int(value) & STATE_BITS
+
+
+def limits_power(controller: bytes) -> bool:
+    """Return whether an NVMe drive can be given a limit of its power."""
+    (attributes,) = struct.unpack_from("<I", controller, ATTRIBUTES)
+    return bool(attributes & LIMITS_POWER)
+
+
+def limit_value(watts: float) -> int:
+    """Return a limit as its feature has it: in 0.1 mW, or in 10 mW where these are too many."""
+    fine = round(watts * 10_000)
+    return fine | 1 << 16 if fine <= 0xFFFF else round(watts * 100) | 2 << 16
+
+
+def limit_watts(value: int) -> float | None:
+    """Return the watts of a limit; None where there is none."""
+    number = value & 0xFFFF
+    return number / (10_000 if value >> 16 & 3 == 1 else 100) if number else None
 
 
 def has_autonomous(controller: bytes) -> bool:

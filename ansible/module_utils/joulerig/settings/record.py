@@ -102,6 +102,9 @@ def _nvme(system: Host, descriptor: int, name: str) -> Facts:
         "power_states": features.power_states(controller),
         "power_state": features.power_state(system, descriptor),
     }
+    if features.limits_power(controller):
+        value, _ = system.calls.nvme_feature(descriptor, features.POWER_LIMIT)
+        found["power_limit_watts"] = features.limit_watts(value)
     if features.has_autonomous(controller):
         found["autonomous"] = features.autonomous(system, descriptor, len(found["power_states"]))
     for one in places.controllers(system, name):

@@ -102,3 +102,8 @@ def working(greatest, declared):
 def test_power_at_work_is_judged_by_the_states_most(declared, verdict):
     (one,) = checks.working([working(watts, declared) for watts in (4.0, 4.01, 3.99, 4.0)])
     assert (one.quantity, one.verdict, one.state) == (Quantity.WORKING, verdict, 1)
+
+
+def test_power_at_work_is_judged_by_a_limit_that_was_set():
+    (one,) = checks.working([working(watts, 8.0) for watts in (4.0, 4.01, 3.99, 4.0)], limit=3.5)
+    assert (one.declared, one.verdict) == (3.5, Verdict.CONTRADICTED)

@@ -10,6 +10,7 @@ from joulerig.rig.common.errors import UserError
 
 LEVELS = {
     "power_state": [0, 2],
+    "power_limit": [False, 4.5, 12],
     "apst": [False, "any", 25000],
     "link_power": ["max_performance", "min_power"],
     "apm": [False, 1, 254],
@@ -39,7 +40,7 @@ def test_levels_are_text_as_they_were_written(bench, mapping, factor):
     assert set(requests(mapping, bench, factor, LEVELS[factor])) == set(expected)
 
 
-@pytest.mark.parametrize("factor", ["power_state", "apst", "apm", "standby_timer"])
+@pytest.mark.parametrize("factor", ["power_state", "power_limit", "apst", "apm", "standby_timer"])
 def test_a_host_is_asked_to_set_its_drives(bench, mapping, factor):
     for level, request in requests(mapping, bench, factor, LEVELS[factor]).items():
         assert [(one.factor, one.level) for one in request.drive_settings] == [(factor, level)]
@@ -57,6 +58,8 @@ def test_a_host_is_asked_to_set_files(bench, mapping):
     ("factor", "level", "allowed"),
     [
         ("power_state", 32, "allowed: 0 to 31"),
+        ("power_limit", 0, "allowed: off, 0.01 to 655.35 W"),
+        ("power_limit", "any", "allowed: off, 0.01 to 655.35 W"),
         ("apst", "on", "words: off, any"),
         ("apst", 0, "allowed: off"),
         ("apm", 255, "allowed: 1 to 254"),
