@@ -416,6 +416,7 @@ QUIESCENCE: Described = {
     "ranks_differ": ("", "How the two rankings of its drive and workload differ; empty: they do not."),
 }
 PROCESSOR: Described = {
+    "rank": ("", "Place among the cells of its drive and workload by AI, 1 the most."),
     "rank_with_processor": ("", "The same by work over all joules, with the processors'; blank: not known."),
     "may_be_best": ("", "Whether no other cell is better by AI, as far as the runs tell; blank: no tests."),
     "may_be_best_with_processor": ("", "The same with the processors' joules."),

@@ -29,9 +29,16 @@ def content(analysed: Analysed) -> QuiescenceContent | None:
 QUIESCENCE = Chapter("quiescence", "After the load: AI to quiescence", content)
 
 
-def with_processor(analysed: Analysed) -> list[WithProcessor] | None:
+@dataclass(frozen=True)
+class WithProcessorContent:
+    """The comparisons by AI and with the processors' joules."""
+
+    comparisons: list[WithProcessor]
+
+
+def with_processor(analysed: Analysed) -> WithProcessorContent | None:
     """Return the comparisons with the processors' joules; None where no run has them."""
-    return analysed.with_processor or None
+    return WithProcessorContent(analysed.with_processor) if analysed.with_processor else None
 
 
 WITH_PROCESSOR = Chapter("with_processor", "Drives and processors together", with_processor)
