@@ -52,7 +52,7 @@ export function wear({ health, rated_bytes }: Pick<RigDrive, "health" | "rated_b
 }
 
 export function ownPower(own: RigDrive["own_power"]): string {
-  if (!own) return "not reported";
+  if (!own) return "–";
   const rails = own.rails_watts === null ? "rails not measured" : `rails ${number(own.rails_watts)} W`;
   const off = own.rails_watts ? `, ${own.watts >= own.rails_watts ? "+" : "−"}${percent(Math.abs(100 * (own.watts / own.rails_watts - 1)))}` : "";
   return `${number(own.watts)} W (${rails}${off}), ${age(own.age_seconds)}`;

@@ -26,7 +26,7 @@ test("a drive's wear has what is known", () => {
 });
 
 test("a drive's own power stands next to its rails'", () => {
-  expect(ownPower(null)).toBe("not reported");
+  expect(ownPower(null)).toBe("–");
   expect(ownPower({ watts: 4.1, rails_watts: 4, age_seconds: 12 })).toBe("4.10 W (rails 4.00 W, +2.50 %), 12 s ago");
   expect(ownPower({ watts: 4.1, rails_watts: null, age_seconds: 12 })).toBe("4.10 W (rails not measured), 12 s ago");
   expect(ownPower({ watts: 4.1, rails_watts: 0, age_seconds: 12 })).toBe("4.10 W (rails 0 W), 12 s ago");
