@@ -18,6 +18,18 @@ _WRONG = (
 )  # fmt: skip
 
 
+def is_there(campaign: Campaign) -> bool:
+    """Return whether a drive measured itself in any run; it costs less than its readings."""
+    return any(map(_has_measurement, campaign.runs))
+
+
+def _has_measurement(run: Run) -> bool:
+    try:
+        return any(one.get("measurement") for one in run.power_reports or [])
+    except _WRONG:
+        return False
+
+
 def of_campaign(campaign: Campaign, measured: Mapping[Key, Reading]) -> dict[Key, Reading]:
     """Return the drives' own readings of phases that their rails' meters have `measured`.
 

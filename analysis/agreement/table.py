@@ -33,6 +33,8 @@ def compared(campaign: Campaign) -> list[Compared]:
 
     What a meter is off by of its twin stands elsewhere, by run.
     """
+    if not own_word.is_there(campaign):
+        return []
     known = methods.of_campaign(campaign)
     return methods.compare(campaign, known) if own_word.METHOD in known else []
 
