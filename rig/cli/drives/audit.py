@@ -7,13 +7,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import typer
 from rich.markup import escape
 from rich.table import Table
 
 from joulerig.analysis.audit import campaign as audits_of
 from joulerig.analysis.audit import table
-from joulerig.analysis.audit.checks import PowerCheck, Verdict
+from joulerig.analysis.audit.checks import PowerCheck
 from joulerig.analysis.audit.verdict import DriveAudit
 from joulerig.analysis.report import text
 from joulerig.analysis.results.campaign import Campaign
@@ -26,13 +25,11 @@ WAY_OUT = "no campaign has what such drives report of their power; 'rig run audi
 
 def show(names: Names = None, print_json: JsonOption = False) -> None:
     """Judge what drives report of their power by their rails; end with 1 where one is wrong."""
-    with judged.of_names(names or [], audits_of.audits, WAY_OUT) as (campaign, found):
-        if print_json:
-            print(json.dumps(as_json(campaign, found), indent=1))
-        else:
-            _show(campaign, found)
-    if any(one.verdict == Verdict.CONTRADICTED for one in found):
-        raise typer.Exit(1)
+    judged.show(names, audits_of.audits, WAY_OUT, _print_json if print_json else _show)
+
+
+def _print_json(campaign: Campaign, found: Sequence[DriveAudit]) -> None:
+    print(json.dumps(as_json(campaign, found), indent=1))
 
 
 def as_json(campaign: Campaign, found: Sequence[DriveAudit]) -> dict[str, Any]:
@@ -49,11 +46,7 @@ def as_json(campaign: Campaign, found: Sequence[DriveAudit]) -> dict[str, Any]:
                 "finding": one.finding.name.lower() if one.finding else None,
                 "detail": one.detail or None,
                 "problems": list(one.problems),
-                "comparisons": [
-                    {key: value for key, value in row.items() if key not in ("host", "drive")}
-                    for row in rows
-                    if (row["host"], row["drive"]) == (one.host, one.drive) and row["quantity"] != table.DRIVE
-                ],
+                "comparisons": [row for row in judged.own_rows(rows, one) if row["quantity"] != table.DRIVE],
             }
             for one in found
         ],

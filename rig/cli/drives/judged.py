@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Protocol, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar
 
 import typer
 
@@ -33,12 +33,37 @@ class Judged(Protocol):
     @property
     def drive(self) -> str: ...
 
+    @property
+    def verdict(self) -> str: ...
+
 
 One = TypeVar("One", bound=Judged)
 
 
+def show(
+    names: list[str] | None,
+    judge: Callable[[Campaign], list[One]],
+    way_out: str,
+    present: Callable[[Campaign, list[One]], Any],
+) -> None:
+    """Judge what `names` mean, `present` it, and end with 1 where a drive is contradicted."""
+    with _of_names(names or [], judge, way_out) as (campaign, found):
+        present(campaign, found)
+    if any(one.verdict == "contradicted" for one in found):
+        raise typer.Exit(1)
+
+
+def own_rows(rows: list[dict[str, Any]], one: Judged) -> list[dict[str, Any]]:
+    """Return the rows of a table that are about a drive, without saying again which it is."""
+    return [
+        {key: value for key, value in row.items() if key not in ("host", "drive")}
+        for row in rows
+        if (row["host"], row["drive"]) == (one.host, one.drive)
+    ]
+
+
 @contextlib.contextmanager
-def of_names(
+def _of_names(
     names: list[str], judge: Callable[[Campaign], list[One]], way_out: str
 ) -> Iterator[tuple[Campaign, list[One]]]:
     """Give a campaign and what `judge` says of its drives, or of those named (DRIVE or HOST/DRIVE).

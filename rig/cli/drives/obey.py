@@ -7,7 +7,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import typer
 from rich.markup import escape
 from rich.table import Table
 
@@ -26,13 +25,11 @@ WAY_OUT = "no campaign varies how such drives rest or work; 'rig run obey' does"
 
 def show(names: Names = None, print_json: JsonOption = False) -> None:
     """Judge what drives declare of their power states; end with 1 where one does otherwise."""
-    with judged.of_names(names or [], states_of.states, WAY_OUT) as (campaign, found):
-        if print_json:
-            print(json.dumps(as_json(campaign, found), indent=1))
-        else:
-            _show(campaign, found)
-    if any(one.verdict == Verdict.CONTRADICTED for one in found):
-        raise typer.Exit(1)
+    judged.show(names, states_of.states, WAY_OUT, _print_json if print_json else _show)
+
+
+def _print_json(campaign: Campaign, found: Sequence[DriveStates]) -> None:
+    print(json.dumps(as_json(campaign, found), indent=1))
 
 
 def as_json(campaign: Campaign, found: Sequence[DriveStates]) -> dict[str, Any]:
@@ -48,11 +45,7 @@ def as_json(campaign: Campaign, found: Sequence[DriveStates]) -> dict[str, Any]:
                 "verdict": one.verdict.value,
                 "findings": one.findings,
                 "problems": one.problems,
-                "checks": [
-                    {key: value for key, value in row.items() if key not in ("host", "drive")}
-                    for row in rows
-                    if (row["host"], row["drive"]) == (one.host, one.drive)
-                ],
+                "checks": judged.own_rows(rows, one),
             }
             for one in found
         ],
