@@ -14,10 +14,10 @@ from joulerig.rig.dashboard.feed import SECOND, Queries
 
 LOAD_NS = 60 * SECOND
 BACK_NS = 24 * 3600 * SECOND
-OWN_POWER_NS = 600 * SECOND
+OWN_POWER_SECONDS = 600
 HEALTH = (
     "temperature_celsius", "percentage_used", "data_units_written_bytes", "media_errors", "unsafe_shutdowns",
-    "power_on_hours",
+    "power_on_hours", "reported_watts",
 )  # fmt: skip
 LOAD = (
     "cpu_busy_seconds", "agent_cpu_seconds", "memory_used_bytes", "package_joules", "spooled_bytes",
@@ -80,24 +80,23 @@ def health(influx: Queries, now_ns: int) -> dict[tuple[str, str], dict[str, Any]
     }
 
 
-def own_power(influx: Queries, now_ns: int) -> dict[tuple[str, str], dict[str, Any]]:
+def own_power(
+    influx: Queries, now_ns: int, health: Mapping[tuple[str, str], Mapping[str, Any]]
+) -> dict[tuple[str, str], dict[str, Any]]:
     """Return by host and drive the power that drives report of themselves, and their rails'.
 
-    Of the last whole second that a drive had measured when its host asked. `rails_watts` is None
-    where no rail was measured then. Only drives that measure themselves. Raises InfluxError.
+    Of the last whole second that a drive had measured when its host asked, by its `health`.
+    `rails_watts` is None where no rail was measured then. Only drives that measure themselves.
+    Raises InfluxError.
     """
-    frame = influx.query(
-        f"SELECT reported_watts FROM drive_health WHERE time >= {now_ns - OWN_POWER_NS}"
-        " GROUP BY host, drive ORDER BY time DESC LIMIT 1"
-    )
     return {
-        (row["host"], row["drive"]): {
-            "watts": row["reported_watts"],
-            "rails_watts": _rails(influx, row["host"], row["drive"], row["time"]),
-            "age_seconds": (now_ns - row["time"]) / 1e9,
+        (host, drive): {
+            "watts": one["reported_watts"],
+            "rails_watts": _rails(influx, host, drive, now_ns - round(one["age_seconds"] * 1e9)),
+            "age_seconds": one["age_seconds"],
         }
-        for row in _rows(frame)
-        if row.get("reported_watts") is not None
+        for (host, drive), one in health.items()
+        if one["reported_watts"] is not None and one["age_seconds"] <= OWN_POWER_SECONDS
     }
 
 

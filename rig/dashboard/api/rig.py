@@ -46,7 +46,7 @@ def read(
     lab = described.get("lab") or {"hosts": {}, "controller": {"meters": {}}}
     try:
         loads, health = reported.hosts(influx, now_ns), reported.health(influx, now_ns)
-        clocks, own_power = reported.clocks(influx, now_ns), reported.own_power(influx, now_ns)
+        clocks, own_power = reported.clocks(influx, now_ns), reported.own_power(influx, now_ns, health)
     except InfluxError as error:
         loads, health, clocks, own_power = {}, {}, {}, {}
         problems.append(str(error))
