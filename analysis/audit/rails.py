@@ -17,7 +17,7 @@ from joulerig.analysis.audit.readings import NS, SECOND, Reading
 from joulerig.analysis.energy.interval import IntervalEnergy
 from joulerig.analysis.results import run_energy
 from joulerig.analysis.results.campaign import Campaign, Run
-from joulerig.analysis.results.schema import Phase
+from joulerig.analysis.results.schema import Phase, RailEnergy
 
 WINDOWS = 6  # that are tried of those that can be meant
 SLACK_SECONDS = 0.05  # of the drive's clock, and of when it takes a command
@@ -119,12 +119,13 @@ def power_of(campaign: Campaign, run: Run, drive: str, frame: pl.DataFrame) -> P
         found = run_energy.phase_energies(
             own, [window], rails, host=run.host, lab=campaign.lab, provenance=campaign.provenance
         )
-        return _together([energy for _, _, energy in found], (end_ns - start_ns) / NS)
+        return together([energy for _, _, energy in found], (end_ns - start_ns) / NS)
 
     return power
 
 
-def _together(energies: Sequence[IntervalEnergy], seconds: float) -> RailPower | None:
+def together(energies: Sequence[IntervalEnergy | RailEnergy], seconds: float) -> RailPower | None:
+    """Return the mean power of rails over an interval; None where one is not known, or none is."""
     joules = limit = 0.0
     for one in energies:
         if one.joules is None or one.joules_low is None or one.joules_high is None:

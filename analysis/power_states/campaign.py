@@ -92,17 +92,16 @@ def states(campaign: Campaign, over: Mapping[str, PowerOverTime] | None = None) 
     if not varied:
         return []
     if over is None:
-        over = power_by_run(campaign)[0]
+        over = power_by_run(campaign)[0] if any(name in WORKING for name in varied) else {}
     found: dict[tuple[str, str], DriveStates] = {}
     runs: dict[tuple[str, str], list[tuple[Run, Measured]]] = {}
-    resting = any(name in RESTING for name in varied)
     for run in campaign.runs:
         if run.status not in WORKED or run.is_control:
             continue
         for drive in campaign.drives(run):
             own = found.setdefault((run.host, drive), DriveStates(run.host, drive))
             try:
-                one = measured.of_run(campaign, run, drive, resting, over.get(run.id))
+                one = measured.of_run(campaign, run, drive, _may_rest(run), over.get(run.id))
             except _UNREADABLE as error:
                 own.problems.append(f"{run.id}: {type(error).__name__}: {error}")
             else:
@@ -115,6 +114,11 @@ def states(campaign: Campaign, over: Mapping[str, PowerOverTime] | None = None) 
 
 def _varies(campaign: Campaign, name: str) -> bool:
     return any(name in run.factors for run in campaign.runs)
+
+
+def _may_rest(run: Run) -> bool:
+    """Return whether a factor lets the drive rest: only then its load's power is looked at."""
+    return any(run.factors.get(name, awake) != awake for name, awake in RESTING.items())
 
 
 def _settings(runs: Sequence[tuple[Run, Measured]], name: str) -> Iterator[Setting]:

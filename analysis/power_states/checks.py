@@ -102,7 +102,7 @@ class Rested:
 def rested(runs: Sequence[Measured], reference: Sequence[Measured]) -> Rested:
     """Judge the runs in which a drive may rest, by those in which it may not (may be empty)."""
     rest = next((one.declared.rest for one in runs if one.declared.rest), None)
-    found = [*_idle(runs, reference, rest)]
+    found = _idle(runs, reference, rest)
     pairs = [(one, awake, one.rests(awake)) for one in runs if (awake := _awake(one, reference)) is not None]
     with_rests = [(one, awake, rests) for one, awake, rests in pairs if rests is not None]
     if with_rests:
@@ -123,16 +123,22 @@ def working(runs: Sequence[Measured], limit: float | None = None) -> tuple[Check
     if not known:
         return ()
     state = known[0].declared.working
-    share = max(one.load.limit / one.load.value for one in known if one.load and one.load.value > 0)
+    share = _meter_share(known)
     values = [one.greatest for one in known if one.greatest is not None]
     watts = limit if limit is not None else state.watts if state else None
     number = state.number if state else None
     return _judged([_Values(Quantity.WORKING, values, share * max(values), number, watts, watts)])
 
 
+def _meter_share(runs: Sequence[Measured]) -> float:
+    """Return the greatest limit of the meters' error of a load's power, relative to it."""
+    loads = [one.load for one in runs if one.load is not None and one.load.watts > 0]
+    return max((one.limit_watts / one.watts for one in loads), default=0.0)
+
+
 def _awake(one: Measured, reference: Sequence[Measured]) -> float | None:
     """Return what the drive draws under the same load where it never rests."""
-    return _paired(one, reference, lambda other: other.load.value if other.load else None)
+    return _paired(one, reference, lambda other: other.load.watts if other.load else None)
 
 
 def _paired(
@@ -149,8 +155,8 @@ def _idle(runs: Sequence[Measured], reference: Sequence[Measured], rest: Rest | 
     idle = [one.idle for one in runs if one.idle is not None]
     if not idle:
         return []
-    limit = sum(one.limit for one in idle) / len(idle)
-    awake = [one.idle.value for one in reference if one.idle is not None]
+    limit = sum(one.limit_watts for one in idle) / len(idle)
+    awake = [one.idle.watts for one in reference if one.idle is not None]
     state = rest.deepest if rest else None
     watts = state.watts if state else None
     bound = None
@@ -158,12 +164,12 @@ def _idle(runs: Sequence[Measured], reference: Sequence[Measured], rest: Rest | 
         spare = sum(awake) / len(awake) - watts if awake else watts
         bound = watts + ALLOWED * max(spare, 0.0)
     number = state.number if state else None
-    found = [_Values(Quantity.AT_REST, [one.value for one in idle], limit, number, watts, bound)]
+    found = [_Values(Quantity.AT_REST, [one.watts for one in idle], limit, number, watts, bound)]
     saved = [
-        before - one.idle.value
+        before - one.idle.watts
         for one in runs
         if one.idle is not None
-        and (before := _paired(one, reference, lambda other: other.idle.value if other.idle else None))
+        and (before := _paired(one, reference, lambda other: other.idle.watts if other.idle else None))
         is not None
     ]
     return [*found, _Values(Quantity.SAVED, saved, 0.0, number)] if saved else found
@@ -189,9 +195,7 @@ def _pauses(
         leaves = rest.deepest.exit_seconds if rest else None
         bound = _allowed(leaves, width)
         values.append(_Values(Quantity.LEAVING, [more for more, _ in late], width, deepest, leaves, bound))
-    share = max(
-        (one.load.limit / one.load.value for one in reference if one.load and one.load.value > 0), default=0.0
-    )
+    share = _meter_share(reference)
     costs = [_cost(rests, awake) for _, awake, rests in found]
     saved = [awake - rests.rest_watts for _, awake, rests in found]
     limit = share * max(map(abs, costs)) + step * max(saved)

@@ -14,9 +14,7 @@ from joulerig.analysis.runs.over_time import Floats, Steps
 
 FEWEST_RESTS = 3
 LEAST_DEPTH = 0.1  # of the power awake: less is no rest
-CERTAIN = (
-    16.0  # standard deviations of the noise that a rest has to be deep: no threshold is passed by chance
-)
+CERTAIN = 16.0  # standard deviations of noise that a rest is deep: none passes a threshold by chance
 SMOOTHED = (1, 2, 4, 8, 16, 32, 64)  # steps
 ENTERED, LEFT = 0.35, 0.65  # of the way from the power at rest to that awake
 SHORTEST = 3  # steps of a rest

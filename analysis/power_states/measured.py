@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from joulerig.analysis.audit import rails
+from joulerig.analysis.audit.rails import RailPower
 from joulerig.analysis.power_states import course, declared, traces
 from joulerig.analysis.power_states.course import Rests
 from joulerig.analysis.power_states.declared import Declared
@@ -13,14 +15,6 @@ from joulerig.analysis.results.load_reports import fio
 from joulerig.analysis.results.schema import PhaseName
 from joulerig.analysis.runs import over_time
 from joulerig.analysis.runs.over_time import PowerOverTime, Steps
-
-
-@dataclass(frozen=True)
-class Watts:
-    """Mean power, and how far the truth may lie to either side by the meters."""
-
-    value: float
-    limit: float
 
 
 @dataclass(frozen=True)
@@ -36,8 +30,8 @@ class Measured:
     run: str
     block: int
     declared: Declared
-    idle: Watts | None
-    load: Watts | None
+    idle: RailPower | None
+    load: RailPower | None
     greatest: float | None
     power: Steps
     pause_seconds: float | None
@@ -84,14 +78,9 @@ def _latency(run: Run) -> float | None:
     return run.performance.latency_p50_seconds if run.performance else None
 
 
-def _watts(run: Run, drive: str, name: PhaseName) -> Watts | None:
-    rails = [one for one in run.energy if (one.drive, one.phase) == (drive, name)]
+def _watts(run: Run, drive: str, name: PhaseName) -> RailPower | None:
+    found = [one for one in run.energy if (one.drive, one.phase) == (drive, name)]
     phase = run.phases.get(name)
-    if phase is None or phase.seconds <= 0 or not rails:
+    if phase is None or phase.seconds <= 0:
         return None
-    low = high = 0.0
-    for one in rails:
-        if one.joules_low is None or one.joules_high is None:
-            return None
-        low, high = low + one.joules_low, high + one.joules_high
-    return Watts((low + high) / 2 / phase.seconds, (high - low) / 2 / phase.seconds)
+    return rails.together(found, phase.seconds)

@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from joulerig.analysis import results
+from joulerig.analysis.audit.rails import RailPower
 from joulerig.analysis.power_states.declared import Declared, Rest, State
-from joulerig.analysis.power_states.measured import Measured, Watts
+from joulerig.analysis.power_states.measured import Measured
 from joulerig.analysis.results.campaign import Run
 from joulerig.analysis.runs.over_time import Steps
 from tests.support import simulated_waveform, verifiable_campaign
@@ -82,8 +83,8 @@ class Drive:
             run=f"{block}-{rests}",
             block=block,
             declared=declared or self.declares(rests),
-            idle=Watts(idle + 1e-4 * rng.standard_normal(), 5e-4 + 0.002 * idle),
-            load=Watts(load, 5e-4 + 0.002 * load),
+            idle=RailPower(idle + 1e-4 * rng.standard_normal(), 5e-4 + 0.002 * idle),
+            load=RailPower(load, 5e-4 + 0.002 * load),
             greatest=None,
             power=power,
             pause_seconds=self.pause,
@@ -115,11 +116,11 @@ def _put(database: sqlite3.Connection, run: Run, one: Measured) -> None:
     for name, known in (("idle", one.idle), ("workload", one.load)):
         assert known is not None
         seconds = run.phases[name].seconds
-        low, high = ((known.value + sign * known.limit) * seconds for sign in (-1, 1))
+        low, high = ((known.watts + sign * known.limit_watts) * seconds for sign in (-1, 1))
         columns = {
-            "joules": known.value * seconds, "joules_low": low, "joules_high": high, "gap_low_joules": 0,
+            "joules": known.watts * seconds, "joules_low": low, "joules_high": high, "gap_low_joules": 0,
             "gap_high_joules": 0, "interpolation_joules": 0, "alignment_joules": 0, "product_joules": 0,
-            "meter_joules": known.limit * seconds,
+            "meter_joules": known.limit_watts * seconds,
         }  # fmt: skip
         sets = ", ".join(f"{column} = ?" for column in columns)
         database.execute(

@@ -3,10 +3,11 @@
 
 import pytest
 
+from joulerig.analysis.audit.rails import RailPower
 from joulerig.analysis.power_states import checks
 from joulerig.analysis.power_states.checks import Quantity, Verdict
 from joulerig.analysis.power_states.declared import Declared, State
-from joulerig.analysis.power_states.measured import Measured, Watts
+from joulerig.analysis.power_states.measured import Measured
 from joulerig.analysis.runs.over_time import Steps
 from tests.support.resting_drive import Drive
 
@@ -86,7 +87,15 @@ def test_drives_that_obey_are_not_accused():
 def working(greatest, declared):
     state = State(1, declared, True, 0.0, 0.0)
     return Measured(
-        "r", 1, Declared((state, state), state), None, Watts(greatest, 0.01), greatest, Steps(), None, None
+        "r",
+        1,
+        Declared((state, state), state),
+        None,
+        RailPower(greatest, 0.01),
+        greatest,
+        Steps(),
+        None,
+        None,
     )
 
 
