@@ -62,6 +62,13 @@ class DriveSetting:
     def _unable(self, why: str) -> Unable:
         return Unable(f"/dev/{self._name}: {why}")
 
+    def _note_feature(self, leftovers: Leftovers, sequence: int | None, number: int, value: int) -> None:
+        """Note how an NVMe drive's feature is put back after the run was killed."""
+        # Of the controller: a drive may refuse it of a namespace.
+        device = f"/dev/{places.controllers(self._host, self._name)[0]}"
+        words = ["nvme", "set-feature", device, f"--feature-id=0x{number:02x}", f"--value={value}"]
+        leftovers.note_command(self._noted(), words, sequence)
+
     def _noted(self) -> str:
         """Return the drive's path in /sys, by which leftovers find it."""
         return f"{self._host.sys}/block/{self._name}"
@@ -97,10 +104,7 @@ class PowerState(DriveSetting):
             self._order(self._value, self.before)
 
     def note(self, leftovers: Leftovers, sequence: int | None) -> None:
-        # Of the controller: a drive may refuse it of a namespace.
-        device = f"/dev/{places.controllers(self._host, self._name)[0]}"
-        words = ["nvme", "set-feature", device, "--feature-id=0x02", f"--value={self._value}"]
-        leftovers.note_command(self._noted(), words, sequence)
+        self._note_feature(leftovers, sequence, features.POWER, self._value)
 
     def problem(self) -> str:
         with self._open() as descriptor:
@@ -155,9 +159,7 @@ class PowerLimit(DriveSetting):
             self._order(self._value)
 
     def note(self, leftovers: Leftovers, sequence: int | None) -> None:
-        device = f"/dev/{places.controllers(self._host, self._name)[0]}"
-        words = ["nvme", "set-feature", device, "--feature-id=0x23", f"--value={self._value}"]
-        leftovers.note_command(self._noted(), words, sequence)
+        self._note_feature(leftovers, sequence, features.POWER_LIMIT, self._value)
 
     def problem(self) -> str:
         with self._open() as descriptor:
