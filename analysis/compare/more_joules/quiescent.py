@@ -14,7 +14,7 @@ import polars as pl
 
 from joulerig.analysis.compare import cells as comparison
 from joulerig.analysis.compare.cells import AI, Comparison, Ranked
-from joulerig.analysis.compare.more_joules.rank_differences import difference, may_be_best
+from joulerig.analysis.compare.more_joules.rank_differences import difference, places, with_joules
 from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.runs import quiescence
 from joulerig.analysis.runs.over_time import PowerOverTime
@@ -101,8 +101,7 @@ def compare(
 def _to_quiescence(run: Run, after: AfterLoad) -> Run:
     """Return a run whose joules are those of the load and what came after it."""
     assert run.result is not None
-    total = after.total(run.result.ai_joules)
-    return replace(run, result=replace(run.result, joules=total, corrected_joules=total))
+    return with_joules(run, after.total(run.result.ai_joules))
 
 
 def _quiescent(
@@ -159,18 +158,11 @@ def table(campaign: Campaign, found: Sequence[Quiescent]) -> pl.DataFrame:
     """Return one row for each cell that has an AI. Columns: `COLUMNS`."""
     rows = []
     for one in found:
-        ranking, quiet = one.comparison.ranking, one.ranking
-        head = {key: value for key, value in one.comparison.columns.items() if key != "quantity"}
         for cell in one.cells:
             rows.append(
                 {
                     "campaign": campaign.id,
-                    **head,
-                    "cell": cell.cell,
-                    "rank": ranking.order.index(cell.cell) + 1,
-                    "rank_to_quiescence": quiet.order.index(cell.cell) + 1 if quiet else None,
-                    "may_be_best": may_be_best(ranking, cell.cell),
-                    "may_be_best_to_quiescence": may_be_best(quiet, cell.cell),
+                    **places(one.comparison, one.ranking, cell.cell, "to_quiescence"),
                     "ai_ops_per_joule": cell.ai,
                     "ai_ops_per_joule_to_quiescence": cell.to_quiescence,
                     "joules_after_load": cell.joules,

@@ -3,7 +3,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from joulerig.analysis.compare.cells import Comparison
+from joulerig.analysis.results.campaign import Run
 from joulerig.analysis.statistics.ranking import Ranking
 from joulerig.plural import counted
 
@@ -34,7 +38,28 @@ def difference(one: Comparison, other: Ranking, how: str) -> str:
     return f"{_name(one, first)} is better than {_name(one, second)} by AI, and worse {how}{more}"
 
 
-def may_be_best(ranking: Ranking | None, cell: str) -> bool | None:
+def with_joules(run: Run, joules: float | None) -> Run:
+    """Return a run that has a result, with other joules."""
+    assert run.result is not None
+    return replace(run, result=replace(run.result, joules=joules, corrected_joules=joules))
+
+
+def places(one: Comparison, other: Ranking | None, cell: str, how: str) -> dict[str, Any]:
+    """Return a table's columns of where a cell stands by AI, and by the other ranking.
+
+    `how`: what the names of the latter's columns end in.
+    """
+    return {
+        **{key: value for key, value in one.columns.items() if key != "quantity"},
+        "cell": cell,
+        "rank": one.ranking.order.index(cell) + 1,
+        f"rank_{how}": other.order.index(cell) + 1 if other else None,
+        "may_be_best": _may_be_best(one.ranking, cell),
+        f"may_be_best_{how}": _may_be_best(other, cell),
+    }
+
+
+def _may_be_best(ranking: Ranking | None, cell: str) -> bool | None:
     """Return whether a cell may be the best; None where no ranking says so of any."""
     return cell in ranking.contenders if ranking and ranking.contenders else None
 

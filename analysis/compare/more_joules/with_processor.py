@@ -16,7 +16,7 @@ import polars as pl
 
 from joulerig.analysis.compare import cells as comparison
 from joulerig.analysis.compare.cells import AI, Comparison
-from joulerig.analysis.compare.more_joules.rank_differences import difference, may_be_best
+from joulerig.analysis.compare.more_joules.rank_differences import difference, places, with_joules
 from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.statistics.ranking import Ranking
 
@@ -52,6 +52,10 @@ class CellWithProcessor:
     cpu_joules: float | None
     ops: int
     runs: int
+
+    @property
+    def cpu_joules_per_op(self) -> float | None:
+        return self.cpu_joules / self.ops if self.cpu_joules is not None and self.ops else None
 
 
 @dataclass(frozen=True)
@@ -89,8 +93,7 @@ def _with_processor(run: Run) -> Run:
     if run.result is None:
         return run
     own, cpu = run.result.ai_joules, run.result.cpu_joules
-    total = None if own is None or cpu is None else own + cpu
-    return replace(run, result=replace(run.result, joules=total, corrected_joules=total))
+    return with_joules(run, None if own is None or cpu is None else own + cpu)
 
 
 def _compared(one: Comparison, ranking: Ranking, cells: Mapping[str, list[Run]]) -> WithProcessor:
@@ -118,23 +121,15 @@ def table(campaign: Campaign, found: Sequence[WithProcessor]) -> pl.DataFrame:
     """Return one row for each cell that has an AI. Columns: `COLUMNS`."""
     rows = []
     for one in found:
-        head = {key: value for key, value in one.comparison.columns.items() if key != "quantity"}
-        order = one.comparison.ranking.order
         for cell in one.cells:
-            per_op = cell.cpu_joules / cell.ops if cell.cpu_joules is not None and cell.ops else None
             rows.append(
                 {
                     "campaign": campaign.id,
-                    **head,
-                    "cell": cell.cell,
-                    "rank": order.index(cell.cell) + 1,
-                    "rank_with_processor": one.ranking.order.index(cell.cell) + 1 if one.ranking else None,
-                    "may_be_best": may_be_best(one.comparison.ranking, cell.cell),
-                    "may_be_best_with_processor": may_be_best(one.ranking, cell.cell),
+                    **places(one.comparison, one.ranking, cell.cell, "with_processor"),
                     "ai_ops_per_joule": cell.ai,
                     "ops_per_joule_with_processor": cell.with_processor,
                     "cpu_joules": cell.cpu_joules,
-                    "cpu_joules_per_op": per_op,
+                    "cpu_joules_per_op": cell.cpu_joules_per_op,
                     "runs_counted": cell.runs,
                     "ranks_differ": one.differs,
                 }
