@@ -217,7 +217,7 @@ def test_the_shipped_studies_can_be_planned_on_the_shipped_lab(name, short):
     cost = campaigns.cost(campaign, shipped, campaigns.plan(campaign, shipped))
     assert campaign.replicates >= 2
     if short:
-        assert cost.hours < 3  # in slow motion on the virtual lab
+        assert cost.hours < 5  # in slow motion on the virtual lab; ai_matrix with its five blocks takes most
 
 
 # --- external journals
