@@ -61,6 +61,7 @@ def started(lab: Lab) -> dict[str, Any]:
         },
         replicates=2,
         seed=7,
+        slow_motion=2,  # asked for at a port that the kernel has to drive
         phases={"rest_seconds": 0, "idle_seconds": 1, "workload_seconds": 6, "tail_seconds": 0},
     )
     done = lab.rig("run", str(playbook), timeout=4400)

@@ -14,6 +14,7 @@ from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import model as lab
 from joulerig.rig.lab import packages
+from joulerig.rig.lab.kernels import build
 from joulerig.virtuallab import hosts, image, machine, nvme, profile, taps, twin_parameters, twins
 
 IMAGE = image.Image(Path("/image/root.ext4"), Path("/image/vmlinuz"), Path("/image/initrd"), "6.1.0")
@@ -209,6 +210,26 @@ def test_a_host_has_a_port_at_which_it_asks_for_slow_motion(command):
     assert chardev["path"] == "/run/clock"
     ports = [keys for kind, keys in options(command, "-device") if kind == "virtserialport"]
     assert ports == [{"chardev": "clock", "name": "joulerig.clock"}]
+
+
+# What drives each device of a virtual host, as lsmod names it.
+MODULES = {
+    "virtio-rng-pci": "virtio_rng",
+    "virtio-net-pci": "virtio_net",
+    "virtio-blk-pci": "virtio_blk",
+    "virtio-scsi-pci": "virtio_scsi",
+    "virtio-serial-pci": "virtio_console",
+    "virtserialport": "virtio_console",
+    "nvdimm": "nfit",
+    "nvme": "nvme",
+    "ide-hd": "ahci",
+    "scsi-hd": "sd_mod",
+}
+
+
+def test_a_kernel_built_for_virtual_hosts_drives_all_of_their_devices(command):
+    kept = build.Recipe(100, "virtual").modules.split()
+    assert {MODULES[kind] for kind, _ in options(command, "-device")} <= {*kept}
 
 
 def test_a_host_without_nvdimm_has_no_slots_for_one(vhost):
