@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import grp
 import os
 import re
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from joulerig.rig import power
 from joulerig.rig.common import host_library, paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.controller import services
@@ -271,6 +273,38 @@ def rates(seen: Seen) -> Iterator[Finding]:
             yield Finding(NOTE, "rates", f"meter {name}", text, mend)
 
 
+def switches(seen: Seen) -> Iterator[Finding]:
+    """Ask each switch that is no tap what it has now: nothing is switched."""
+    for host, spec in seen.lab.hosts.items():
+        if spec.virtual:
+            continue
+        if spec.switch:
+            yield from _switch(host, host, functools.partial(power.host_switch, seen.lab, host))
+        for drive, described in spec.drives.items():
+            if described.switch and described.switch.by not in ("host", "tap"):
+                make = functools.partial(power.drive_switch, seen.lab, host, drive)
+                yield from _switch(host, f"{host}: {drive}", make)
+
+
+def _switch(host: str, subject: str, make: Callable[[], power.Switch | None]) -> Iterator[Finding]:
+    """Yield what is wrong with the switch of a host, or of a drive."""
+    try:
+        made = make()
+        state = made.state() if made else None
+    except UserError as error:
+        mend = f"correct it in the host_vars of {host}, or what stands between it and the controller"
+        yield Finding(ERROR, "switches", subject, str(error), mend)
+        return
+    if state is None:
+        text = "it cannot be asked whether it has switched: that a power cut was one is not checked"
+        yield Finding(NOTE, "switches", subject, text, "nothing has to be done", "switch")
+    elif state == "off":
+        text = "it reports that it is off"
+        powered = subject.partition(": ")[2] or host
+        mend = f"if {powered} has power, the outlet is another's: correct its number; else switch it on"
+        yield Finding(WARNING, "switches", subject, text, mend, "switch")
+
+
 def free_space(seen: Seen) -> Iterator[Finding]:
     for folder in (paths.results(), paths.cache()):
         place = next(one for one in (folder, *folder.parents) if one.exists())
@@ -283,5 +317,5 @@ def free_space(seen: Seen) -> Iterator[Finding]:
 
 CHECKS: Mapping[str, Check] = {
     check.__name__.replace("_", "-"): check
-    for check in (programs, clock, secrets, influxdb, serial_ports, usb, replies, rates, free_space)
+    for check in (programs, clock, secrets, influxdb, serial_ports, usb, replies, rates, switches, free_space)
 }

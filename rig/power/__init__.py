@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from typing import Literal, Protocol
 
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import switch as declared
@@ -13,6 +13,7 @@ from joulerig.rig.lab.meters import tap
 from joulerig.rig.lab.model import Lab
 from joulerig.rig.power import ipmi, labgrid_outlet, program, redfish, supply
 
+State = Literal["on", "off"]
 Samples = Mapping[str, int]  # of a tap, by "drive/rail": the sample in which it was switched
 
 
@@ -31,6 +32,9 @@ class Switch(Protocol):
     def on(self) -> None:
         """Restore the power; a host starts."""
 
+    def state(self) -> State | None:
+        """Return what the switch reports; None where it cannot be asked."""
+
 
 class VirtualPlug:
     """The plug of a virtual host: its processors stop, and it is reset and boots (QMP)."""
@@ -46,6 +50,9 @@ class VirtualPlug:
     def on(self) -> None:
         virtual.reset_host(self._host)
 
+    def state(self) -> None:
+        return None
+
 
 class TapRails:
     """The rails of a drive, switched by their power taps. Raises UserError where one has no tap."""
@@ -59,6 +66,9 @@ class TapRails:
 
     def on(self) -> None:
         tap.switch_drive(self._lab, self._host, self._drive, True)
+
+    def state(self) -> None:
+        return None
 
 
 def host_switch(lab: Lab, host: str) -> Switch | None:

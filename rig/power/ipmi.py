@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Literal
 
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab.switch import Switch
@@ -39,10 +40,14 @@ class Controller:
     def on(self) -> None:
         self._set("on")
 
+    def state(self) -> Literal["on", "off"] | None:
+        found = self._ask("power", "status").strip()
+        return "on" if found.endswith("is on") else "off" if found.endswith("is off") else None
+
     def _set(self, wanted: str) -> None:
         self._ask("power", wanted)
         end = time.monotonic() + SWITCHED_SECONDS
-        while not self._ask("power", "status").strip().endswith(f"is {wanted}"):
+        while self.state() != wanted:
             if time.monotonic() > end:
                 raise UserError(f"{self._where}: is not {wanted} {SWITCHED_SECONDS:g} s after it was asked")
             time.sleep(LOOK_SECONDS)

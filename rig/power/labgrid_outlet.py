@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import time
-from typing import Any
+from typing import Any, Literal
 
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab.switch import Switch, without_password
@@ -33,30 +33,28 @@ class Outlet:
         self.unit = frozenset([f"labgrid {asked.host}"])
 
     def off(self) -> dict[str, int]:
-        self._set(False)
+        self._set("off")
         return {}
 
     def on(self) -> None:
-        self._set(True)
+        self._set("on")
 
-    def _set(self, value: bool) -> None:
-        self._call("power_set", value)
+    def state(self) -> Literal["on", "off"] | None:
+        if not hasattr(self._driver, "power_get"):
+            return None
+        found = self._call("power_get")
+        return None if found is None else "on" if found else "off"
+
+    def _set(self, wanted: Literal["on", "off"]) -> None:
+        self._call("power_set", wanted == "on")
         end = time.monotonic() + SWITCHED_SECONDS
-        while self._is_on() not in (value, None):
+        while (state := self.state()) not in (wanted, None):
             if time.monotonic() > end:
-                state = "on" if not value else "off"
                 raise UserError(
                     f"{self._where}: {self._asked.shown}: is still {state} {SWITCHED_SECONDS:g} s after"
                     " it was switched"
                 )
             time.sleep(LOOK_SECONDS)
-
-    def _is_on(self) -> bool | None:
-        """Return what the unit reports; None where labgrid's driver cannot ask it."""
-        if not hasattr(self._driver, "power_get"):
-            return None
-        found = self._call("power_get")
-        return None if found is None else bool(found)
 
     def _call(self, function: str, *arguments: bool) -> Any:
         asked = self._asked

@@ -12,6 +12,7 @@ They have switched when they exit with 0. A relative path is below the inventory
 from __future__ import annotations
 
 import subprocess
+from typing import Literal
 
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab.model import Lab
@@ -50,13 +51,18 @@ class Programs:
     def on(self) -> None:
         self._run(self._asked.on or [], "on")
 
+    def state(self) -> Literal["on", "off"] | None:
+        if not self._asked.state:
+            return None
+        found = run(self._below(self._asked.state), f"{self._where}.state").strip().lower()
+        if found not in ("on", "off"):
+            raise UserError(f"{self._where}.state: {found[:40]!r}; allowed: on or off")
+        return "on" if found == "on" else "off"
+
     def _run(self, command: list[str], wanted: str) -> None:
         run(self._below(command), f"{self._where}.{wanted}")
-        if not self._asked.state:
-            return
-        found = run(self._below(self._asked.state), f"{self._where}.state").strip().lower()
-        if found != wanted:
-            raise UserError(f"{self._where}.state: {found[:40]!r} after it was switched {wanted}")
+        if (found := self.state()) not in (wanted, None):
+            raise UserError(f"{self._where}.state: {found!r} after it was switched {wanted}")
 
     def _below(self, command: list[str]) -> list[str]:
         first, *rest = command

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 
@@ -49,9 +49,14 @@ class Controller:
     def on(self) -> None:
         self._set("On")
 
+    def state(self) -> Literal["on", "off"] | None:
+        with self._client() as client:
+            found = self._get(client, self._system(client)).get("PowerState")
+        return "on" if found == "On" else "off" if found == "Off" else None
+
     def _set(self, wanted: str) -> None:
         with self._client() as client:
-            system = self._asked.system or self._only_system(client)
+            system = self._system(client)
             if self._get(client, system).get("PowerState") == wanted:
                 return  # which a BMC may refuse to do twice
             action = f"{system}/Actions/ComputerSystem.Reset"
@@ -74,7 +79,9 @@ class Controller:
             verify=False,
         )
 
-    def _only_system(self, client: httpx.Client) -> str:
+    def _system(self, client: httpx.Client) -> str:
+        if self._asked.system:
+            return self._asked.system
         members = self._get(client, SYSTEMS).get("Members", [])
         if len(members) != 1:
             found = ", ".join(str(one.get("@odata.id")) for one in members) or "none"

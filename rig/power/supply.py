@@ -45,6 +45,9 @@ class Outputs:
     def on(self) -> None:
         self._set("on")
 
+    def state(self) -> None:
+        return None
+
     def _set(self, value: str) -> None:
         for meter, output in sorted(self._outputs):
             try:

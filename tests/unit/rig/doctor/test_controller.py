@@ -338,3 +338,41 @@ def test_virtual_meters_are_not_looked_at(state, monkeypatch):
     seen = controller.Seen(lab, scan=lambda lab, name: pytest.fail("asked"))
     for name in ("serial-ports", "usb", "replies", "rates"):
         assert list(controller.CHECKS[name](seen)) == []
+
+
+# --- switches
+
+
+def switch(**keys):
+    return {"by": "command", "off": ["false"], "on": ["false"], **keys}  # which no check runs
+
+
+def test_a_switch_that_reports_its_power_is_well(lab_files, check):
+    lab_files.host["switch"] = switch(state=["echo", "on"])
+    lab_files.drives["fast"]["switch"] = switch(state=["echo", "On"])
+    assert check("switches") == []
+
+
+def test_drives_that_a_tap_or_their_host_switches_are_not_asked(lab_files, check):
+    lab_files.host["switch"] = switch(state=["echo", "on"])
+    lab_files.drives["fast"]["switch"] = {"by": "host"}
+    assert check("switches") == []
+
+
+@pytest.mark.parametrize(
+    ("state", "severity", "text"),
+    [
+        (["echo", "off"], WARNING, "it reports that it is off"),
+        (["echo", "perhaps"], ERROR, "'perhaps'; allowed: on or off"),
+        (["no-such-relay"], ERROR, "no-such-relay: No such file or directory"),
+        (None, NOTE, "cannot be asked whether it has switched"),
+    ],
+)
+def test_what_a_switch_does_not_say_is_found(lab_files, check, state, severity, text):
+    described = switch(**({"state": state} if state else {}))
+    lab_files.host["switch"] = lab_files.drives["fast"]["switch"] = described
+    of_host, of_drive = check("switches")
+    assert (of_host.severity, of_drive.severity) == (severity, severity)
+    assert text in of_host.found
+    assert text in of_drive.found
+    assert (of_host.subject, of_drive.subject) == ("bench1", "bench1: fast")
