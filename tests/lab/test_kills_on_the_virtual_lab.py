@@ -7,7 +7,6 @@ them and writes results/bench/durability.json. `make test-long-load` has one loa
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
 import os
@@ -17,7 +16,7 @@ import shutil
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +26,12 @@ import pytest
 from joulerig.analysis import results
 from joulerig.analysis.compare import races
 from joulerig.analysis.results import power_points
-from joulerig.analysis.results.schema import FINISHED, EventKind, Status
-from joulerig.rig.campaign.journal import Journal
+from joulerig.analysis.results.schema import EventKind, Status
 from joulerig.rig.common import supervisor
 from joulerig.rig.controller import services
 from tests.support import ROOT
-from tests.support.kills import LEFT, SETTINGS, Kills
+from tests.support.kept_campaign import KeptCampaign, planned
+from tests.support.kills import LEFT, SETTINGS, Kills, controllers
 from tests.support.lab_driver import FACTORS, Lab
 from tests.support.programs import wait_for
 from tests.support.ssh_proxy import SshProxy
@@ -43,7 +42,6 @@ MOMENTS = int(os.environ.get("JOULERIG_KILLS", "0"))
 LOAD_SECONDS = int(os.environ.get("JOULERIG_LOAD_SECONDS", "0"))
 SHORT = ("controller's machine", "call", "SSH reset", "host")  # where no number is asked for
 SEED = int(os.environ.get("JOULERIG_KILLS_SEED", "22"))
-AGAIN = 12  # at most so many resumptions once nothing is killed any more
 REPLICATES = 4 if MOMENTS else 1
 COUNTED = (
     "lost", "doubled", "orphans", "settings_left", "outside", "campaigns", "runs", "attempts", "starts",
@@ -69,79 +67,7 @@ def killed(lab: Lab, tmp_path: Path) -> Iterator[tuple[Lab, Kills]]:
         subprocess.run(["umount", "--lazy", str(small.results)], check=True)
 
 
-class Campaign:
-    """A campaign that is started again and again until it has its plan."""
-
-    def __init__(self, lab: Lab, playbook: Path) -> None:
-        self._lab, self._playbook = lab, playbook
-        self.starts = 0
-        self._rig: subprocess.Popen[str] | None = None
-
-    @property
-    def id(self) -> str | None:
-        """Its id, once there is one."""
-        return next(iter(_named(self._lab, f"{self._playbook.stem}-2")), None)
-
-    @property
-    def folder(self) -> Path:
-        return self._lab.results / str(self.id)
-
-    def keep_going(self) -> None:
-        """Start it, or take it up again, where no process executes it."""
-        if not self.is_left():
-            return
-        if self.id:
-            self._lab.rig("retry", self.id, "--status", "failed,partial")
-        log = self._lab.folder / f"{self._playbook.stem}.{self.starts}.log"
-        with log.open("w") as output:
-            words = ["--resume", self.id] if self.id else []
-            self._rig = self._lab.start_rig("run", str(self._playbook), *words, stdout=output, stderr=output)
-        self.starts += 1
-
-    def goes_on(self) -> bool:
-        return self._rig is not None and self._rig.poll() is None
-
-    def executed(self) -> bool:
-        with self._journal() as journal:
-            return journal is not None and journal.executor is not None
-
-    def is_left(self) -> bool:
-        """Whether no process of the controller goes on with it."""
-        return not (self.goes_on() or self.executed())
-
-    def counts(self) -> Mapping[str, int]:
-        with self._journal() as journal:
-            return journal.counts() if journal else {}
-
-    def finished(self) -> int:
-        return sum(number for status, number in self.counts().items() if status in FINISHED)
-
-    def is_whole(self) -> bool:
-        """Whether it is over, each run ok or raced out."""
-        return self.is_left() and {Status.OK} <= {*self.counts()} <= {Status.OK, Status.NOT_RUN}
-
-    def complete(self) -> None:
-        """Take it up until it is whole. A user's patience ends as well."""
-        for _ in range(AGAIN):
-            self.keep_going()
-            wait_for(self.is_left, 3600, "its end")
-            if self.is_whole():
-                return
-        raise AssertionError(f"{self.id}: {self.counts()}")
-
-    @contextlib.contextmanager
-    def _journal(self) -> Iterator[Journal | None]:
-        if not self.id:
-            yield None
-            return
-        journal = Journal(self.folder)
-        try:
-            yield journal
-        finally:
-            journal.close()
-
-
-def _short_runs(lab: Lab, number: int) -> Campaign:
+def _short_runs(lab: Lab, number: int) -> KeptCampaign:
     """A campaign of short runs on two drives."""
     playbook = lab.playbook(
         name=f"kills-{number}",
@@ -151,10 +77,10 @@ def _short_runs(lab: Lab, number: int) -> Campaign:
         waveforms={"max_megabytes": 2},
         phases={"rest_seconds": 0, "idle_seconds": 1, "workload_seconds": 3, "tail_seconds": 1},
     )
-    return Campaign(lab, playbook)
+    return KeptCampaign(lab, playbook)
 
 
-def _record(lab: Lab, campaign: Campaign) -> Counter[str]:
+def _record(lab: Lab, campaign: KeptCampaign) -> Counter[str]:
     """Count what is wrong with a campaign's record: runs lost, doubled, outside of their bounds."""
     loaded = results.load(campaign.folder)
     found = Counter(runs=len(loaded.runs), starts=campaign.starts)
@@ -173,7 +99,7 @@ def _record(lab: Lab, campaign: Campaign) -> Counter[str]:
 
 def _orphans(lab: Lab, kills: Kills) -> list[str]:
     """What is left of a campaign that is over: processes, calls, mounts, recordings."""
-    found = [" ".join(one.cmdline()) for one in kills.controllers() if "ControlPersist" not in one.cmdline()]
+    found = [" ".join(one.cmdline()) for one in controllers(lab) if "ControlPersist" not in one.cmdline()]
     found += kills.on_host(LEFT).splitlines()
     with lab.state():
         meters = services.powerd_status()["meters"]
@@ -189,7 +115,7 @@ def test_a_campaign_has_exactly_its_plan_whatever_was_killed(killed):
     began, totals, remarks, of_kind = time.time(), Counter[str](), [], Counter[str]()
     number = 0
 
-    def settle(campaign: Campaign) -> None:
+    def settle(campaign: KeptCampaign) -> None:
         campaign.complete()
         totals.update(_record(lab, campaign))
         orphans = _orphans(lab, kills)
@@ -235,7 +161,7 @@ def test_a_campaign_without_influxdb_is_whole_once_it_is_settled(lab: Lab):
     playbook = lab.playbook(name="no-influxdb", hold_minutes=0, replicates=3, factors=FACTORS)
     running = lab.start_rig("run", str(playbook), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
-        [campaign] = wait_for(lambda: _named(lab, "no-influxdb-"), 120, "a campaign")
+        [campaign] = wait_for(lambda: planned(lab, "no-influxdb-"), 120, "a campaign")
         with lab.state():
             supervisor.halt("influxd")
         output, _ = running.communicate(timeout=900)
@@ -282,7 +208,7 @@ def _race(lab: Lab, kills: Kills, name: str, kinds: Sequence[str]) -> dict[str, 
         order="racing",
         margin_percent=10,
     )
-    campaign = Campaign(lab, playbook)
+    campaign = KeptCampaign(lab, playbook)
     campaign.keep_going()
     for number, kind in enumerate(kinds):
         least = 2 + 3 * number
@@ -311,7 +237,7 @@ def test_a_long_load_outlives_controller_network_and_reboot(killed):
         factors={**FACTORS, "workload": ["randwrite-fsync-paced"]},
         phases={"rest_seconds": 0, "idle_seconds": 1, "workload_seconds": LOAD_SECONDS, "tail_seconds": 1},
     )
-    campaign = Campaign(lab, playbook)
+    campaign = KeptCampaign(lab, playbook)
     campaign.keep_going()
     wait_for(lambda: kills.on_host("pgrep -x fio"), 300, "a load")
     time.sleep(LOAD_SECONDS / 10)  # into the load
@@ -349,11 +275,6 @@ def _drawn(lab: Lab) -> tuple[int, float]:
     """The time (UTC ns), and joules drawn by then: a twin's history is shorter than the load."""
     twin = lab.twins()["nvme-consumer"]
     return twin["realtime_ns"], sum(rail["joules"] for rail in twin["rails"])
-
-
-def _named(lab: Lab, beginning: str) -> list[str]:
-    """Return the planned campaigns with such a name: a folder is there before its journal."""
-    return [path.parent.name for path in lab.results.glob(f"{beginning}*/journal.sqlite")]
 
 
 def _statuses(lab: Lab, campaign: str) -> list[str]:

@@ -47,6 +47,22 @@ systemctl list-units --state=active --type=timer --plain --no-legend | awk '{pri
 """
 
 
+def controllers(lab: Lab, what: str = "") -> list[psutil.Process]:
+    """The processes of a lab's campaigns: `rig run`, ansible-playbook, its workers, SSH.
+
+    `what`: those whose command line has it.
+    """
+    mark = lab.environment["JOULERIG_VAR"]
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            words = " ".join(process.cmdline())
+            of_campaign = any(one in words for one in OF_CAMPAIGN)
+            if of_campaign and what in words and process.environ().get("JOULERIG_VAR") == mark:
+                found.append(process)
+    return sorted(found, key=lambda one: one.create_time())
+
+
 class Kills:
     """Kills by name. Each returns once what it stands for is over: a host has booted, say.
 
@@ -56,11 +72,11 @@ class Kills:
     def __init__(self, lab: Lab, proxy: SshProxy, direct: Path, chance: random.Random) -> None:
         self._lab, self._proxy, self._direct, self._chance = lab, proxy, direct, chance
         self._kinds: dict[str, Callable[[], None]] = {
-            "rig run": lambda: self._end(signal.SIGKILL, self.controllers(RIG)),
+            "rig run": lambda: self._end(signal.SIGKILL, controllers(self._lab, RIG)),
             "terminal": self._close_terminal,
-            "ansible-playbook": lambda: self._end(signal.SIGKILL, self.controllers(ANSIBLE)[:1]),
+            "ansible-playbook": lambda: self._end(signal.SIGKILL, controllers(self._lab, ANSIBLE)[:1]),
             "worker": self._end_worker,
-            "controller's machine": lambda: self._end(signal.SIGKILL, self.controllers()),
+            "controller's machine": lambda: self._end(signal.SIGKILL, controllers(self._lab)),
             "module": lambda: self.on_host(f"pkill -KILL -f '{WAITS}'"),
             "call": lambda: self.on_host(f"pkill -KILL -f '{WORKS}'"),
             "load": lambda: self.on_host("pkill -KILL -x 'fio|flowop'"),
@@ -91,21 +107,6 @@ class Kills:
         )  # fmt: skip
         return done.stdout
 
-    def controllers(self, what: str = "") -> list[psutil.Process]:
-        """The processes of this lab's campaigns: `rig run`, ansible-playbook, its workers, SSH.
-
-        `what`: those whose command line has it.
-        """
-        mark = self._lab.environment["JOULERIG_VAR"]
-        found = []
-        for process in psutil.process_iter():
-            with contextlib.suppress(psutil.Error):
-                words = " ".join(process.cmdline())
-                of_campaign = any(one in words for one in OF_CAMPAIGN)
-                if of_campaign and what in words and process.environ().get("JOULERIG_VAR") == mark:
-                    found.append(process)
-        return sorted(found, key=lambda one: one.create_time())
-
     def _end(self, number: signal.Signals, processes: list[psutil.Process]) -> None:
         for one in processes:
             with contextlib.suppress(psutil.Error):
@@ -113,12 +114,12 @@ class Kills:
 
     def _close_terminal(self) -> None:
         """Signal what the terminal's closing does: the process group of `rig run`."""
-        for one in self.controllers(RIG):
+        for one in controllers(self._lab, RIG):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(os.getpgid(one.pid), signal.SIGHUP)
 
     def _end_worker(self) -> None:
-        if workers := self.controllers(ANSIBLE)[1:]:
+        if workers := controllers(self._lab, ANSIBLE)[1:]:
             self._end(signal.SIGKILL, [self._chance.choice(workers)])
 
     def _end_service(self, name: str) -> None:
