@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Show every feature of this folder on one virtual lab: results/bench/beyond.json.
 
-Prints a line for each. Exit code: 0 if all were shown, 1 if not, 2 if the lab did not come up.
+Prints a line for each. With `--folder` what was shown is kept there, and not shown again: one that
+was interrupted goes on. Exit code: 0 if all were shown, 1 if not, 2 if the lab did not come up.
 """
 
 from __future__ import annotations
@@ -43,23 +44,27 @@ def main() -> int:
     args = parser.parse_args()
     folder = args.folder or Path(tempfile.mkdtemp(prefix="joulerig-beyond-"))
     folder.mkdir(parents=True, exist_ok=True)
+    kept = folder / "beyond.json"
+    found = json.loads(kept.read_text()) if kept.exists() else {}
+    asked = args.only or features()
     lab = Lab(folder)
-    found = {}
     try:
         up = lab.rig("up", timeout=1800)
         if up.returncode:
             print(up.stderr, file=sys.stderr)
             return 2
-        for name in args.only or features():
-            found[name] = show(name, lab)
+        for name in asked:
+            if not found.get(name, {}).get("shown"):
+                found[name] = show(name, lab)
+                kept.write_text(json.dumps(found))
             print(f"{name}: {found[name]['shown'] or 'NOT SHOWN: ' + found[name]['problem']}", flush=True)
     finally:
         lab.rig("down")
     if not args.only:
         output = ROOT / "results" / "bench" / "beyond.json"
         output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(json.dumps(found, indent=1) + "\n")
-    return 0 if all(one["shown"] for one in found.values()) else 1
+        output.write_text(json.dumps({name: found[name] for name in asked}, indent=1) + "\n")
+    return 0 if all(found[name]["shown"] for name in asked) else 1
 
 
 if __name__ == "__main__":
