@@ -80,25 +80,32 @@ def normalised_error(found: float, standard: float | None) -> float | None:
     return abs(found) / (COVERAGE * standard) if standard else None
 
 
-def combined(
-    volts: float | None, amps: float | None, ohms: float | None, known_volts: float | None
-) -> float | None:
-    """Return the relative standard uncertainty of a deviation; None where a part is not known.
+@dataclass(frozen=True)
+class Part:
+    """What a quantity leaves uncertain of a deviation, relative, k = 1.
 
-    Parameters
-    ----------
-    volts, amps : float or None
-        Of the meter's readings, relative; None: not known.
-    ohms : float or None
-        Of the resistor, relative.
-    known_volts : float or None
-        Of the supply, relative, where its volts are known; else None.
-
-    Notes
-    -----
-    Without a known supply the deviation is amps x ohms / volts: volts enter once. With one it is
-    volts x amps x ohms / known_volts². JCGM 100:2008, 5.1.6.
+    `power`: the one with which it enters. `own`: of the quantity alone. `reference`: of what it was
+    calibrated by, which is called `calibrated_by`; "": not known.
     """
-    if volts is None or amps is None or ohms is None:
-        return None
-    return math.hypot(volts, amps, ohms, 2 * (known_volts or 0.0))
+
+    power: int
+    own: float
+    reference: float = 0.0
+    calibrated_by: str = ""
+
+
+def combined(parts: Sequence[Part]) -> float:
+    """Return the relative standard uncertainty of a deviation.
+
+    One reference's error is common to all that was calibrated by it: with the signs of their powers
+    it adds, or cancels. Where a record does not say what the reference was, the larger of that and
+    of independent ones counts. JCGM 100:2008, 5.1.6 and 5.2.2.
+    """
+    shares: dict[str, list[float]] = {}
+    for part in parts:
+        shares.setdefault(part.calibrated_by, []).append(part.power * part.reference)
+    common = math.hypot(*(math.fsum(of_one) for of_one in shares.values()))
+    if any(shares.get("", ())):
+        every = [share for of_one in shares.values() for share in of_one]
+        common = max(math.hypot(*every), abs(math.fsum(every)))
+    return math.hypot(*(part.power * part.own for part in parts), common)

@@ -204,7 +204,7 @@ def take(
             f" {math.sqrt(reading.square_volts):.4g} V draw {reading.square_volts / ohms:.4g} W;"
             " is the resistor on this rail, and alone?"
         )
-    parts, last_digit = _uncertainties(lab, meter, channels, reading, held, now.date())
+    budgets, last_digit = _budgets(lab, meter, channels, reading, held, now.date())
     return Check(
         at=now,
         instrument=Instrument.reported_by(lab.controller.meters[meter], instrument),
@@ -217,7 +217,7 @@ def take(
         joules=reading.watts * seconds,
         expected_joules=reading.square_volts / ohms * seconds,
         deviation=found,
-        standard=_standard(parts, reading, ohms_standard, supply),
+        standard=_standard(budgets, reading, ohms_standard, supply),
         last_digit=last_digit,
         state="no limits yet",
         calibrated={channel: held[channel]["date"] for channel in channels.values() if channel in held},
@@ -264,43 +264,53 @@ def _reading(
     )
 
 
-def _uncertainties(
+def _budgets(
     lab: Lab,
     meter: str,
     channels: dict[str, str],
     reading: check_standard.Reading,
     held: dict[str, Any],
     today: datetime.date,
-) -> tuple[dict[str, float | None], float]:
-    """Return the relative standard uncertainty of each quantity, and that of all last digits."""
+) -> tuple[dict[str, uncertainty.Budget], float]:
+    """Return the budget of each quantity, and the relative uncertainty of all last digits."""
     volts = math.sqrt(reading.square_volts)
     at = {"volts": volts, "amps": reading.watts / volts, "watts": reading.watts}
     classes = {str(kind): one for kind, one in lab.controller.meters[meter].accuracy.items()}
-    parts: dict[str, float | None] = {}
-    digits = []
-    for quantity, channel in channels.items():
-        accuracy = classes.get(quantity)
-        budget = uncertainty.reading_budget(at[quantity], accuracy, held.get(channel), today)
-        parts[quantity] = None if math.isnan(budget.standard) else budget.standard / abs(at[quantity])
-        digits.append(budget.quantisation / abs(at[quantity]) if accuracy else 0.0)
-    return parts, math.hypot(*digits)
+    budgets = {
+        quantity: uncertainty.reading_budget(at[quantity], classes.get(quantity), held.get(channel), today)
+        for quantity, channel in channels.items()
+    }
+    digits = [one.quantisation / abs(one.value) for kind, one in budgets.items() if kind in classes]
+    return budgets, math.hypot(*digits)
 
 
 def _standard(
-    parts: dict[str, float | None],
+    budgets: dict[str, uncertainty.Budget],
     reading: check_standard.Reading,
     ohms: float | None,
     supply: tuple[float, float] | None,
 ) -> float | None:
     """Return the relative standard uncertainty of the deviation; None where it is not known."""
-    volts, load = parts.get("volts"), parts.get("amps")
-    if "volts" not in parts and "watts" not in parts and supply:
-        # Of an ammeter the deviation is amps x ohms / volts: the supply's enter once.
-        found = check_standard.combined(supply[1], load, ohms, None)
-        return None if found is None else math.hypot(found, reading.scatter)
-    if "watts" in parts:
-        # The volts are not in the watts: squared, they enter twice, and a known supply's alone.
-        load = parts["watts"]
-        volts = 0.0 if supply else None if volts is None else 2 * volts
-    found = check_standard.combined(volts, load, ohms, supply[1] if supply else None)
-    return None if found is None else math.hypot(found, reading.scatter)
+    if ohms is None:
+        return None
+    parts = [check_standard.Part(1, ohms)]
+    for quantity, power in _powers(set(budgets), supply is not None).items():
+        if quantity == "supply":
+            assert supply
+            parts.append(check_standard.Part(power, supply[1]))
+            continue
+        budget = budgets[quantity]
+        own, reference = budget.own / abs(budget.value), budget.reference / abs(budget.value)
+        parts.append(check_standard.Part(power, own, reference, budget.calibrated_by))
+    found = math.hypot(check_standard.combined(parts), reading.scatter)
+    return None if math.isnan(found) else found
+
+
+def _powers(quantities: set[str], has_supply: bool) -> dict[str, int]:
+    """Return the power with which each quantity enters watts x ohms / volts²."""
+    load = {"watts": 1} if "watts" in quantities else {"amps": 1}
+    if not has_supply:
+        return {**load, "volts": -2 if "watts" in quantities else -1}
+    if "watts" in quantities:
+        return {**load, "supply": -2}
+    return {**load, "volts": 1, "supply": -2} if "volts" in quantities else {**load, "supply": -1}

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 
 import pytest
 
 from joulerig.analysis.energy import check_standard
-from joulerig.analysis.energy.check_standard import LEAST_BASELINE, Reading
+from joulerig.analysis.energy.check_standard import LEAST_BASELINE, Part, Reading
 
 # NIST/SEMATECH e-Handbook, 6.3.2.2: flow rates of ten batches, with their limits.
 FLOW_RATES = [49.6, 47.6, 49.9, 51.3, 47.8, 51.2, 52.6, 52.4, 53.6, 52.1]
@@ -65,22 +66,44 @@ def test_a_meter_that_moves_by_five_of_its_deviations_is_seen_and_one_that_does_
     assert moved / 2000 > 0.98
 
 
-def test_the_uncertainty_has_the_volts_once_and_a_known_supplys_twice():
-    assert check_standard.combined(0.003, 0.004, 0.0, None) == pytest.approx(0.005)
-    assert check_standard.combined(0.0, 0.0, 0.0, 0.001) == pytest.approx(0.002)
-    assert check_standard.combined(None, 0.0, 0.0, None) is None
-    assert check_standard.combined(0.0, 0.0, None, None) is None
+def test_the_uncertainty_has_each_quantity_with_its_power():
+    assert check_standard.combined([Part(-1, 0.003), Part(1, 0.004)]) == pytest.approx(0.005)
+    assert check_standard.combined([Part(1, 0.0), Part(-2, 0.001)]) == pytest.approx(0.002)
+    assert math.isnan(check_standard.combined([Part(1, math.nan), Part(-1, 0.001)]))
 
 
-def test_the_uncertainty_covers_what_volts_amps_and_resistor_do():
-    """By simulation: 95 % of deviations lie within twice it."""
+def test_what_one_reference_leaves_uncertain_cancels_or_adds():
+    volts, amps = Part(-1, 0.0, 0.002, "DMM"), Part(1, 0.0, 0.002, "DMM")
+    assert check_standard.combined([volts, amps]) == 0
+    assert check_standard.combined([replace(volts, power=1), amps]) == pytest.approx(0.004)
+    assert check_standard.combined([replace(volts, calibrated_by="other"), amps]) == pytest.approx(
+        0.002 * math.sqrt(2)
+    )
+
+
+@pytest.mark.parametrize("power", [-1, 1])
+def test_a_reference_without_a_name_counts_as_what_is_worse(power):
+    parts = [Part(power, 0.0, 0.002), Part(1, 0.0, 0.002, "DMM")]
+    worst = 0.004 if power > 0 else 0.002 * math.sqrt(2)
+    assert check_standard.combined(parts) == pytest.approx(worst)
+
+
+@pytest.mark.parametrize("has_supply", [False, True])
+def test_the_uncertainty_covers_what_volts_amps_and_resistor_do(has_supply):
+    """By simulation, volts and amps calibrated by one reference: 95 % lie within twice it."""
     chance = random.Random(5)
-    u_volts, u_amps, u_ohms = 0.001, 0.002, 0.0005
-    standard = check_standard.combined(u_volts, u_amps, u_ohms, None)
+    u_volts, u_amps, u_ohms, u_reference, u_supply = 0.001, 0.002, 0.0005, 0.003, 0.0004
+    parts = [Part(1, u_ohms), Part(1, u_amps, u_reference, "DMM")]
+    parts += [Part(1 if has_supply else -1, u_volts, u_reference, "DMM")]
+    parts += [Part(-2, u_supply)] * has_supply
+    standard = check_standard.combined(parts)
     inside = 0
     for _ in range(4000):
-        volts, amps = 12 * (1 + chance.gauss(0, u_volts)), 1.2 * (1 + chance.gauss(0, u_amps))
-        off = check_standard.deviation(Reading(volts * amps, volts**2, 0), 10 * (1 + chance.gauss(0, u_ohms)))
+        common = chance.gauss(0, u_reference)
+        volts = 12 * (1 + chance.gauss(0, u_volts) + common)
+        amps = 1.2 * (1 + chance.gauss(0, u_amps) + common)
+        square = (12 * (1 + chance.gauss(0, u_supply))) ** 2 if has_supply else volts**2
+        off = check_standard.deviation(Reading(volts * amps, square, 0), 10 * (1 + chance.gauss(0, u_ohms)))
         inside += abs(off) <= 2 * standard
     assert 0.94 <= inside / 4000 <= 0.97
 
