@@ -14,6 +14,7 @@ import pkgutil
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,9 @@ def show(name: str, lab: Lab) -> dict[str, Any]:
         found["shown"] = importlib.import_module(f"tests.bench.beyond.{name}").show(lab)
     except beyond.NotShownError as problem:
         found["problem"] = str(problem)
+    except Exception as error:  # the others are shown all the same
+        traceback.print_exc()
+        found["problem"] = f"{type(error).__name__}: {error}"
     return {**found, "seconds": round(time.monotonic() - began, 1)}
 
 

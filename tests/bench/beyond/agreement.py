@@ -32,11 +32,11 @@ def show(lab: Lab) -> str:
     [of_twin] = json.loads(own.stdout)
     second = lab.rig("meters", "agree", campaign, "--readings", str(file), "--json")
     found = {(one["one"], one["other"]): one["found"] for one in json.loads(second.stdout)}
-    false = found[methods.TWIN, "second"]
+    false = found["second", methods.TWIN]
     bias = of_twin["found"]["bias"][0]
     if second.returncode != 1 or false["verdict"] != "differ" or not abs(bias) < 0.01:
         raise NotShownError(f"bias {bias:+.4f}; the second meter: {false['verdict']}: {false['why']}")
     return (
         f"{meter} less its twin: {100 * bias:+.2f} %, {of_twin['found']['verdict']};"
-        f" one that reads a fifth too much: {false['verdict']}s by {-100 * false['bias'][0]:.1f} %"
+        f" one that reads a fifth too much: {false['verdict']}s by {100 * false['bias'][0]:.1f} %"
     )
