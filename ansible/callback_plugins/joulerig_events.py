@@ -48,7 +48,7 @@ class CallbackModule(CallbackBase):
         if result.task.action == events.CONTENTS_MODULE:
             events.write(events.CONTENTS, host=result.host.get_name(), found=result.result["found"])
         if result.task.action == events.FACTS_MODULE:
-            found = {key: result.result[key] for key in ("machine", "disks", "declared")}
+            found = {key: result.result[key] for key in events.FACTS_KEYS}
             events.write(events.FACTS, host=result.host.get_name(), **found)
         if result.task.action == events.COMMAND_MODULE:
             found = {key: result.result[key] for key in ("code", "start_ns", "end_ns", "clock", "output")}

@@ -19,6 +19,8 @@ COMMAND = "command"
 # Whose result is an event.
 CONTENTS_MODULE, RESERVATION_ACTION = "joulerig_contents", "joulerig_reservation"
 FACTS_MODULE, COMMAND_MODULE = "joulerig_facts", "joulerig_command"
+# What of its result makes the event FACTS.
+FACTS_KEYS = ("machine", "disks", "declared", "nvdimms")
 
 
 def write(event: str, **detail: Any) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,12 @@ from joulerig.rig.campaign import events, playbook
 
 @dataclass(frozen=True)
 class Facts:
-    """What a host is: `machine` by subject, `disks` each, `declared` drives by name."""
+    """A host: `machine` by subject, its `disks` and `nvdimms`, and `declared` drives by name."""
 
     machine: Mapping[str, Any]
     disks: list[dict[str, Any]]
     declared: Mapping[str, Mapping[str, str]]
+    nvdimms: list[dict[str, Any]] = field(default_factory=list)
 
 
 def ask(inventory: Path, asked: Mapping[str, Mapping[str, Any]]) -> dict[str, Facts | str]:
@@ -40,6 +41,6 @@ def ask(inventory: Path, asked: Mapping[str, Mapping[str, Any]]) -> dict[str, Fa
             event=events.FACTS,
         )
     return {
-        host: one if isinstance(one, str) else Facts(one["machine"], one["disks"], one["declared"])
+        host: one if isinstance(one, str) else Facts(**{key: one[key] for key in events.FACTS_KEYS})
         for host, one in found.items()
     }

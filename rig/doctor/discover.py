@@ -69,12 +69,21 @@ def described(host: str, facts: asking.Facts, on: datetime.date) -> Discovery:
     counts = Counter(disk["serial"] for disk in facts.disks)
     drives: dict[str, dict[str, Any]] = {}
     left_out = []
+    of_memory = {device for one in facts.nvdimms for device in one["devices"]}
     for disk in facts.disks:
+        if disk["device"] in of_memory:
+            continue
         if why := _unfit(disk, counts):
             left_out.append(f"{disk['device']} ({_shown(disk)}): {why}")
         else:
             kind = interface(disk)
             drives[_free_name(kind, drives)] = _entry(disk, kind)
+    for one in facts.nvdimms:
+        if one["use"]:
+            left_out.append(f"NVDIMM {one['serial']} ({one['size_bytes']} bytes): {one['use']}")
+            continue
+        keys = {"interface": "nvdimm", "serial": one["serial"], "size_bytes": one["size_bytes"]}
+        drives[_free_name("nvdimm", drives)] = {**keys, "plp": False, "wipe_blank": False}
     lines = [
         f"# Test host {host}, as 'rig hosts discover {host}' found it on {on}. Look through it and correct",
         "# it: names and descriptions are yours to choose. wipe_blank: false keeps a drive, also a blank",

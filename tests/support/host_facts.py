@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from joulerig.rig.doctor.asking import Facts
@@ -71,7 +72,10 @@ def machine(**more: dict[str, Any]) -> dict[str, Any]:
 
 
 def facts(
-    *disks: dict[str, Any], problems: dict[str, str] | None = None, **subjects: dict[str, Any]
+    *disks: dict[str, Any],
+    problems: dict[str, str] | None = None,
+    nvdimms: Sequence[dict[str, Any]] = (),
+    **subjects: dict[str, Any],
 ) -> Facts:
     """Facts of a host with these disks, which are its declared drives `fast` and `hdd-1`.
 
@@ -79,7 +83,8 @@ def facts(
     """
     there = list(disks) or [disk(), hard_disk()]
     names = {"nvme0n1": "fast", "sda": "hdd-1"}
-    declared = {names[one["device"]]: {"device": one["device"], "problem": ""} for one in there}
+    known = [one["device"] for one in there if one["device"] in names]
+    declared = {names[device]: {"device": device, "problem": ""} for device in known}
     for name, problem in (problems or {}).items():
         declared[name] = {"device": "", "problem": problem}
-    return Facts(machine(**subjects), there, declared)
+    return Facts(machine(**subjects), there, declared, list(nvdimms))

@@ -18,6 +18,11 @@ author: [Joulerig]
 RETURN = r"""
 machine: {description: "Facts of the host, by subject.", type: dict, returned: success}
 disks: {description: "Facts of each whole disk.", type: list, elements: dict, returned: success}
+nvdimms:
+  description: "Of each region of persistent memory: serial, size_bytes, devices, and use (or empty)."
+  type: list
+  elements: dict
+  returned: success
 declared:
   description: "Of each declared drive, by name: device, and problem (why it is refused, or empty)."
   type: dict
@@ -44,6 +49,7 @@ def main():
         changed=False,
         machine=machine.look(host, p["units"], p["addresses"]),
         disks=disks.look(host),
+        nvdimms=disks.nvdimms(host),
         declared=disks.declared(host, p["drives"]),
     )
 

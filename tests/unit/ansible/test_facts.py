@@ -66,6 +66,16 @@ def test_how_a_disk_is_reached(fake, name, place, expected):
     assert only(fake)["transport"] == expected
 
 
+def test_nvdimms_are_regions_with_what_uses_them(fake):
+    fake.region("region0", "8680-1", "8680-2", namespace="pmem0")
+    fake.region("region1", "8680-3", bytes_=2 << 30)
+    fake.mount("/dev/pmem0", "/data", number=fake.number("pmem0"))
+    first, second = disks.nvdimms(fake.system())
+    assert (first["serial"], first["size_bytes"], first["devices"]) == ("8680-1+8680-2", 1 << 30, ["pmem0"])
+    assert "mounted at /data" in first["use"]
+    assert second == {"serial": "8680-3", "size_bytes": 2 << 30, "devices": [], "use": ""}
+
+
 def test_a_mounted_disk_says_where(fake):
     fake.disk("sda", "SERIAL-1", vpd=True)
     fake.partition("sda", "sda1")

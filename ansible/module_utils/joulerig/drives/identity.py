@@ -144,13 +144,12 @@ def _find_region(spec, host):
     several, or, of one that memmap= made, by where in memory it starts.
     """
     what = spec["name"]
-    regions = {serial: name for name, serial in _regions(host)}
-    name = next((one for serial, one in regions.items() if _dimms(serial) == _dimms(spec["serial"])), None)
+    found = {serial: name for name, serial in regions(host)}
+    name = next((one for serial, one in found.items() if _dimms(serial) == _dimms(spec["serial"])), None)
     if name is None:
-        present = ", ".join(sorted(regions)) or "none"
+        present = ", ".join(sorted(found)) or "none"
         raise Refused(f"{what}: no NVDIMM {spec['serial']!r} on this host; present: {present}")
-    size = int(host.read(f"{host.sys}/bus/nd/devices/{name}/size", "0"))
-    check_size(what, name, size, spec["size_bytes"])
+    check_size(what, name, region_bytes(name, host), spec["size_bytes"])
     return name
 
 
@@ -158,7 +157,21 @@ def _dimms(serial):
     return sorted(serial.split("+"))
 
 
-def _regions(host):
+def region_bytes(name, host):
+    """Return the size of a region of persistent memory."""
+    return int(host.read(f"{host.sys}/bus/nd/devices/{name}/size", "0"))
+
+
+def region_devices(name, host):
+    """Return the kernel names of the block devices on a region of persistent memory."""
+    return [
+        one
+        for one in sorted(os.listdir(f"{host.sys}/block"))
+        if f"/{name}/" in os.path.realpath(f"{host.sys}/block/{one}")
+    ]
+
+
+def regions(host):
     """Yield (name, serial) of each region of persistent memory, as the kernel has it in /sys."""
     base = f"{host.sys}/bus/nd/devices"
     for name in sorted(os.listdir(base)) if os.path.isdir(base) else ():
@@ -180,11 +193,7 @@ def _regions(host):
 def _find_nvdimm(spec, host):
     """Return the kernel name of the block device of the declared NVDIMM. Raises Refused."""
     region = _find_region(spec, host)
-    found = [
-        name
-        for name in sorted(os.listdir(f"{host.sys}/block"))
-        if f"/{region}/" in os.path.realpath(f"{host.sys}/block/{name}")
-    ]
+    found = region_devices(region, host)
     if len(found) > 1:
         raise Refused(f"{spec['name']}: {region} has several block devices: {', '.join(found)}")
     if not found:

@@ -25,6 +25,17 @@ def look(host: Host) -> list[Facts]:
     return [disk(host, name) for name in host.block_devices()]
 
 
+def nvdimms(host: Host) -> list[Facts]:
+    """Return the facts of each region of persistent memory: an NVDIMM, or an interleaved set."""
+    found = []
+    for region, serial in identity.regions(host):
+        devices = identity.region_devices(region, host)
+        uses = [f"/dev/{name}: {use}" for name in devices if (use := in_use(host, name))]
+        size = identity.region_bytes(region, host)
+        found.append({"serial": serial, "size_bytes": size, "devices": devices, "use": "; ".join(uses)})
+    return found
+
+
 def declared(host: Host, drives: Mapping[str, Mapping[str, Any]]) -> dict[str, Facts]:
     """Return, of each declared drive, its kernel name and why a campaign would refuse it."""
     found = {}

@@ -54,6 +54,25 @@ def test_drives_of_one_kind_are_numbered():
     assert list(found) == ["hdd-1", "nvme-1"]
 
 
+NVDIMM = {"serial": "8680-1+8680-2", "size_bytes": 1 << 37, "devices": ["pmem0"], "use": ""}
+
+
+def test_nvdimms_are_known_by_their_modules():
+    found = written(disk(), disk(device="pmem0", transport="scsi", serial=None), nvdimms=[NVDIMM])
+    assert list(found["drives"]) == ["nvme-1", "nvdimm-1"]
+    assert found["drives"]["nvdimm-1"] == {
+        "interface": "nvdimm", "serial": "8680-1+8680-2", "size_bytes": 1 << 37, "plp": False,
+        "wipe_blank": False,
+    }  # fmt: skip
+
+
+def test_an_nvdimm_that_is_in_use_is_left_out():
+    used = {**NVDIMM, "use": "/dev/pmem0: carries /data"}
+    found = discover.described("bench1", facts(disk(), nvdimms=[used]), ON)
+    assert found.drives == ["nvme-1"]
+    assert found.left_out == ["NVDIMM 8680-1+8680-2 (137438953472 bytes): /dev/pmem0: carries /data"]
+
+
 @pytest.mark.parametrize("serial", ["0012345670", "12E4567", "1_000_000", "yes-1", "12:30:45", "it's"])
 def test_a_serial_is_read_back_as_it_is(serial):
     assert written(disk(serial=serial))["drives"]["nvme-1"]["serial"] == serial
