@@ -67,11 +67,8 @@ func (s *settings) command(arguments ...string) *exec.Cmd {
 // transact runs the application in a folder of the generation's own, and reports its transactions.
 // The application waits for an answer to each of its lines, so none is ahead of the witness.
 func (s *settings) transact(w *writer) error {
-	folder := generationFolder(s.directory, w.generation)
-	if err := os.Mkdir(folder, 0o755); err != nil {
-		return err
-	}
-	if err := flushDirectory(s.directory); err != nil {
+	folder, err := makeGenerationFolder(s.directory, w.generation)
+	if err != nil {
 		return err
 	}
 	command := s.command("run", folder, strconv.FormatUint(s.seed, 10))

@@ -43,18 +43,36 @@ func generationFolder(directory string, generation uint32) string {
 	return filepath.Join(directory, fmt.Sprintf("generation-%04d", generation))
 }
 
+// makeGenerationFolder makes the folder of a generation, and returns its path. Those of earlier ones
+// go: they have been surveyed, and a file system would be full of them after some tens of cuts.
+func makeGenerationFolder(directory string, generation uint32) (string, error) {
+	path := generationFolder(directory, generation)
+	there, err := filepath.Glob(filepath.Join(directory, "generation-*"))
+	if err != nil {
+		return "", err
+	}
+	for _, other := range there {
+		if other == path {
+			continue
+		}
+		if err := os.RemoveAll(other); err != nil {
+			return "", err
+		}
+	}
+	if err := os.Mkdir(path, 0o755); err != nil {
+		return "", err
+	}
+	return path, flushDirectory(directory)
+}
+
 // newDirectoryLoad makes the folder and its files; whatever is done in the folder, the ledger
 // knows.
 func newDirectoryLoad(w *writer, directory string, random *rand.Rand) (*directoryLoad, error) {
-	l := &directoryLoad{
-		writer: w, random: random, path: generationFolder(directory, w.generation), files: map[string]*os.File{},
-	}
-	if err := os.Mkdir(l.path, 0o755); err != nil {
+	path, err := makeGenerationFolder(directory, w.generation)
+	if err != nil {
 		return nil, err
 	}
-	if err := flushDirectory(directory); err != nil {
-		return nil, err
-	}
+	l := &directoryLoad{writer: w, random: random, path: path, files: map[string]*os.File{}}
 	for _, name := range []string{overwriteFile, appendFile, dsyncFile, unflushedFile} {
 		if err := l.layOut(name); err != nil {
 			return nil, err

@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -407,5 +408,26 @@ func TestADriveOfLargeBlocksIsWrittenInWholeOnes(t *testing.T) {
 		if !strings.Contains(found.String(), `"state":"record"`) || strings.Contains(found.String(), `"state":"damaged"`) {
 			t.Errorf("blocks of %d: surveyed %s", block, found.String())
 		}
+	}
+}
+
+func TestAGenerationTakesThePlaceOfEarlierOnes(t *testing.T) {
+	directory := t.TempDir()
+	kept := filepath.Join(directory, "lost+found")
+	for _, path := range []string{kept, filepath.Join(generationFolder(directory, 1), "deep"), generationFolder(directory, 2)} {
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path, err := makeGenerationFolder(directory, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, err := filepath.Glob(filepath.Join(directory, "*"))
+	if err != nil || !slices.Equal(there, []string{path, kept}) {
+		t.Fatalf("%v, %v; expected %s and %s", there, err, path, kept)
+	}
+	if _, err := makeGenerationFolder(directory, 3); !errors.Is(err, os.ErrExist) {
+		t.Fatalf("a generation that was begun already: %v", err)
 	}
 }
