@@ -43,8 +43,9 @@ func generationFolder(directory string, generation uint32) string {
 	return filepath.Join(directory, fmt.Sprintf("generation-%04d", generation))
 }
 
-// makeGenerationFolder makes the folder of a generation, and returns its path. Those of earlier ones
-// go: they have been surveyed, and a file system would be full of them after some tens of cuts.
+// makeGenerationFolder makes the folder of a generation, and returns its path. Those of earlier
+// ones go: they have been surveyed, and a file system would be full of them after some tens of
+// cuts.
 func makeGenerationFolder(directory string, generation uint32) (string, error) {
 	path := generationFolder(directory, generation)
 	there, err := filepath.Glob(filepath.Join(directory, "generation-*"))
