@@ -10,6 +10,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from joulerig.rig.common.errors import Strict
 
+State = Literal["on", "off"]  # of the power behind a switch
 Argument = Annotated[str, Field(min_length=1)]
 # Of each kind: the keys that it needs, and those that it may have besides.
 KEYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {

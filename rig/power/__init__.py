@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal, Protocol
+from typing import Protocol
 
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import switch as declared
@@ -13,7 +13,6 @@ from joulerig.rig.lab.meters import tap
 from joulerig.rig.lab.model import Lab
 from joulerig.rig.power import ipmi, labgrid_outlet, program, redfish, supply
 
-State = Literal["on", "off"]
 Samples = Mapping[str, int]  # of a tap, by "drive/rail": the sample in which it was switched
 
 
@@ -32,7 +31,7 @@ class Switch(Protocol):
     def on(self) -> None:
         """Restore the power; a host starts."""
 
-    def state(self) -> State | None:
+    def state(self) -> declared.State | None:
         """Return what the switch reports; None where it cannot be asked."""
 
 

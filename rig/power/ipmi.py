@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Literal
 
 from joulerig.rig.common.errors import UserError
-from joulerig.rig.lab.switch import Switch
+from joulerig.rig.lab.switch import State, Switch
 from joulerig.rig.power import program
 
 SWITCHED_SECONDS = 30.0  # within which a BMC reports what it was asked for
@@ -40,7 +39,7 @@ class Controller:
     def on(self) -> None:
         self._set("on")
 
-    def state(self) -> Literal["on", "off"] | None:
+    def state(self) -> State | None:
         found = self._ask("power", "status").strip()
         return "on" if found.endswith("is on") else "off" if found.endswith("is off") else None
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import time
-from typing import Any, Literal
+from typing import Any
 
 from joulerig.rig.common.errors import UserError
-from joulerig.rig.lab.switch import Switch, without_password
+from joulerig.rig.lab.switch import State, Switch, without_password
 
 PACKAGE = "labgrid.driver.power"
 SWITCHED_SECONDS = 10.0  # within which a unit reports what it was asked for
@@ -39,13 +39,13 @@ class Outlet:
     def on(self) -> None:
         self._set("on")
 
-    def state(self) -> Literal["on", "off"] | None:
+    def state(self) -> State | None:
         if not hasattr(self._driver, "power_get"):
             return None
         found = self._call("power_get")
         return None if found is None else "on" if found else "off"
 
-    def _set(self, wanted: Literal["on", "off"]) -> None:
+    def _set(self, wanted: State) -> None:
         self._call("power_set", wanted == "on")
         end = time.monotonic() + SWITCHED_SECONDS
         while (state := self.state()) not in (wanted, None):

@@ -12,11 +12,10 @@ They have switched when they exit with 0. A relative path is below the inventory
 from __future__ import annotations
 
 import subprocess
-from typing import Literal
 
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab.model import Lab
-from joulerig.rig.lab.switch import Switch
+from joulerig.rig.lab.switch import State, Switch
 
 SECONDS = 30.0
 
@@ -51,7 +50,7 @@ class Programs:
     def on(self) -> None:
         self._run(self._asked.on or [], "on")
 
-    def state(self) -> Literal["on", "off"] | None:
+    def state(self) -> State | None:
         if not self._asked.state:
             return None
         found = run(self._below(self._asked.state), f"{self._where}.state").strip().lower()

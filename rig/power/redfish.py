@@ -14,17 +14,18 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import httpx
 
 from joulerig.rig.common.errors import UserError
-from joulerig.rig.lab.switch import Switch
+from joulerig.rig.lab.switch import State, Switch
 
 SYSTEMS = "/redfish/v1/Systems"
 SECONDS = 15.0  # for a reply
 SWITCHED_SECONDS = 30.0  # within which a BMC reports what it was asked for
 LOOK_SECONDS = 0.5
+STATES: dict[str, State] = {"Off": "off", "On": "on"}  # by PowerState; others are on their way
 RESET = {"Off": "ForceOff", "On": "On"}  # by the PowerState that follows
 
 
@@ -49,20 +50,19 @@ class Controller:
     def on(self) -> None:
         self._set("On")
 
-    def state(self) -> Literal["on", "off"] | None:
+    def state(self) -> State | None:
         with self._client() as client:
-            found = self._get(client, self._system(client)).get("PowerState")
-        return "on" if found == "On" else "off" if found == "Off" else None
+            return STATES.get(self._power(client, self._system(client)))
 
     def _set(self, wanted: str) -> None:
         with self._client() as client:
             system = self._system(client)
-            if self._get(client, system).get("PowerState") == wanted:
+            if self._power(client, system) == wanted:
                 return  # which a BMC may refuse to do twice
             action = f"{system}/Actions/ComputerSystem.Reset"
             self._reply(client, "POST", action, json={"ResetType": RESET[wanted]})
             end = time.monotonic() + SWITCHED_SECONDS
-            while (state := self._get(client, system).get("PowerState")) != wanted:
+            while (state := self._power(client, system)) != wanted:
                 if time.monotonic() > end:
                     raise UserError(
                         f"{self._where}: PowerState is {state!r} {SWITCHED_SECONDS:g} s after it was to be"
@@ -87,6 +87,9 @@ class Controller:
             found = ", ".join(str(one.get("@odata.id")) for one in members) or "none"
             raise UserError(f"{self._where}: systems are {found}; 'system' says which")
         return str(members[0].get("@odata.id"))
+
+    def _power(self, client: httpx.Client, system: str) -> str:
+        return str(self._get(client, system).get("PowerState"))
 
     def _get(self, client: httpx.Client, path: str) -> dict[str, Any]:
         found: dict[str, Any] = self._reply(client, "GET", path).json()
