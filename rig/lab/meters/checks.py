@@ -293,24 +293,23 @@ def _standard(
     """Return the relative standard uncertainty of the deviation; None where it is not known."""
     if ohms is None:
         return None
+    powers = _powers(set(budgets), supply is not None)
     parts = [check_standard.Part(1, ohms)]
-    for quantity, power in _powers(set(budgets), supply is not None).items():
-        if quantity == "supply":
-            assert supply
-            parts.append(check_standard.Part(power, supply[1]))
-            continue
+    for quantity, power in powers.items():
         budget = budgets[quantity]
         own, reference = budget.own / abs(budget.value), budget.reference / abs(budget.value)
         parts.append(check_standard.Part(power, own, reference, budget.calibrated_by))
+    if supply:
+        # What is divided by is its volts squared, but for those that are in the watts too.
+        parts.append(check_standard.Part(-1 if set(powers) == {"amps"} else -2, supply[1]))
     found = math.hypot(check_standard.combined(parts), reading.scatter)
     return None if math.isnan(found) else found
 
 
 def _powers(quantities: set[str], has_supply: bool) -> dict[str, int]:
-    """Return the power with which each quantity enters watts x ohms / volts²."""
-    load = {"watts": 1} if "watts" in quantities else {"amps": 1}
-    if not has_supply:
-        return {**load, "volts": -2 if "watts" in quantities else -1}
+    """Return the power with which each quantity that is read enters watts x ohms / volts²."""
     if "watts" in quantities:
-        return {**load, "supply": -2}
-    return {**load, "volts": 1, "supply": -2} if "volts" in quantities else {**load, "supply": -1}
+        return {"watts": 1} if has_supply else {"watts": 1, "volts": -2}
+    if not has_supply:
+        return {"amps": 1, "volts": -1}
+    return {"amps": 1, "volts": 1} if "volts" in quantities else {"amps": 1}
