@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,11 +24,7 @@ WAY_OUT = "no campaign has what such drives report of their power; 'rig run audi
 
 def show(names: Names = None, print_json: JsonOption = False) -> None:
     """Judge what drives report of their power by their rails; end with 1 where one is wrong."""
-    judged.show(names, audits_of.audits, WAY_OUT, _print_json if print_json else _show)
-
-
-def _print_json(campaign: Campaign, found: Sequence[DriveAudit]) -> None:
-    print(json.dumps(as_json(campaign, found), indent=1))
+    judged.show(names, audits_of.audits, WAY_OUT, judged.in_json(as_json) if print_json else _show)
 
 
 def as_json(campaign: Campaign, found: Sequence[DriveAudit]) -> dict[str, Any]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Protocol, TypeVar
@@ -51,6 +52,11 @@ def show(
         present(campaign, found)
     if any(one.verdict == "contradicted" for one in found):
         raise typer.Exit(1)
+
+
+def in_json(content: Callable[[Campaign, list[One]], Any]) -> Callable[[Campaign, list[One]], None]:
+    """Return what presents drives by printing `content` as JSON."""
+    return lambda campaign, found: print(json.dumps(content(campaign, found), indent=1))
 
 
 def own_rows(rows: list[dict[str, Any]], one: Judged) -> list[dict[str, Any]]:

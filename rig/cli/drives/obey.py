@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,11 +24,7 @@ WAY_OUT = "no campaign varies how such drives rest or work; 'rig run obey' does"
 
 def show(names: Names = None, print_json: JsonOption = False) -> None:
     """Judge what drives declare of their power states; end with 1 where one does otherwise."""
-    judged.show(names, states_of.states, WAY_OUT, _print_json if print_json else _show)
-
-
-def _print_json(campaign: Campaign, found: Sequence[DriveStates]) -> None:
-    print(json.dumps(as_json(campaign, found), indent=1))
+    judged.show(names, states_of.states, WAY_OUT, judged.in_json(as_json) if print_json else _show)
 
 
 def as_json(campaign: Campaign, found: Sequence[DriveStates]) -> dict[str, Any]:
