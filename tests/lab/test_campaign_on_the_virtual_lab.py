@@ -15,7 +15,6 @@ import httpx
 import pytest
 
 from joulerig.analysis import results
-from joulerig.analysis.results.influxdb.client import Client
 from joulerig.analysis.runs import idle_baseline
 from joulerig.rig.lab import model, virtual
 from joulerig.virtuallab import profile
@@ -104,9 +103,7 @@ def test_the_agents_counters_agree_with_the_twins(campaign):
 
 
 def test_influxdb_holds_every_measurement_that_has_a_source_here(lab: Lab, campaign):
-    port = json.loads((lab.folder / "var" / "ports.json").read_text())["influxdb"]
-    password = (lab.folder / "var" / "secrets" / "reader").read_text()
-    with Client(f"http://127.0.0.1:{port}", "joulerig", "reader", password) as database:
+    with lab.database() as database:
         assert set(database.query("SHOW MEASUREMENTS")["name"]) >= {
             "power", "blockio", "fsjournal", "drive_health", "hostload", "workload", "phase",
         }  # fmt: skip

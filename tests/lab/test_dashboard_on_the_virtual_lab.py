@@ -6,24 +6,21 @@ A real campaign, its drive under load each time; Debian's Chromium, headless.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import json
 import re
+import signal
 import time
 from collections.abc import Iterator
 
-import psutil
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
-from joulerig.analysis.results.influxdb.client import Client
 from joulerig.analysis.results.schema import Status
 from joulerig.rig.common import supervisor
 from joulerig.rig.controller import services
 from tests.support.dashboard_page import launch, wait_for
 from tests.support.kept_campaign import KeptCampaign
-from tests.support.kills import controllers
+from tests.support.kills import controllers, end
 from tests.support.lab_driver import FACTORS, Lab
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1500)]
@@ -86,10 +83,8 @@ def under_load(page: Page, but: str = "") -> str:
 
 def gaps_of_data(lab: Lab, end: float) -> float:
     """The seconds of gaps in what InfluxDB has of the drives, in the minute up to `end`."""
-    port = json.loads((lab.folder / "var" / "ports.json").read_text())["influxdb"]
-    password = (lab.folder / "var" / "secrets" / "reader").read_text()
     first, last = (int(1e9 * at) for at in (end - SHOWN_SECONDS, end))
-    with Client(f"http://127.0.0.1:{port}", "joulerig", "reader", password) as database:
+    with lab.database() as database:
         points = database.query(
             f"SELECT watts FROM power WHERE time >= {first} AND time <= {last} GROUP BY drive, rail"
         )
@@ -168,9 +163,7 @@ def test_a_meter_falls_silent_and_is_heard_again(lab: Lab, page: Page, without_m
 def after_restart(lab: Lab, page: Page, notices, total, without_meter) -> None:
     """All that runs on the controller ends under load, and its services are started again."""
     under_load(page, but=without_meter)
-    for process in controllers(lab):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.kill()
+    end(signal.SIGKILL, controllers(lab))
     for name in reversed(services.PROCESSES):
         supervisor.halt(name)
     expect(page.locator("#link")).to_contain_text("reconnecting", timeout=PATIENCE)

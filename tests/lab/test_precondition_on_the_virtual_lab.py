@@ -142,12 +142,8 @@ def test_it_is_in_results_in_the_report_and_shown_for_the_drive(lab: Lab, settle
 
 def test_the_dashboard_can_follow_it(lab: Lab, settled):
     """Steps as phases of the first run, one point a round; the run's own phases come after."""
-    from joulerig.analysis.results.influxdb.client import Client
-
-    port = json.loads((lab.folder / "var" / "ports.json").read_text())["influxdb"]
-    password = (lab.folder / "var" / "secrets" / "reader").read_text()
     run = settled["runs"][0]["id"]
-    with Client(f"http://127.0.0.1:{port}", "joulerig", "reader", password) as database:
+    with lab.database() as database:
         phases = database.query(f"SELECT start_ns, end_ns FROM phase WHERE run = '{run}' GROUP BY phase")
         rounds = database.query(f"SELECT number, at_most, ops FROM precondition WHERE run = '{run}'")
     phases = phases.drop_nulls("end_ns").sort("start_ns")

@@ -63,6 +63,13 @@ def controllers(lab: Lab, what: str = "") -> list[psutil.Process]:
     return sorted(found, key=lambda one: one.create_time())
 
 
+def end(number: signal.Signals, processes: list[psutil.Process]) -> None:
+    """Send a signal to processes, of which some may have ended."""
+    for one in processes:
+        with contextlib.suppress(psutil.Error):
+            one.send_signal(number)
+
+
 class Kills:
     """Kills by name. Each returns once what it stands for is over: a host has booted, say.
 
@@ -72,11 +79,11 @@ class Kills:
     def __init__(self, lab: Lab, proxy: SshProxy, direct: Path, chance: random.Random) -> None:
         self._lab, self._proxy, self._direct, self._chance = lab, proxy, direct, chance
         self._kinds: dict[str, Callable[[], None]] = {
-            "rig run": lambda: self._end(signal.SIGKILL, controllers(self._lab, RIG)),
+            "rig run": lambda: end(signal.SIGKILL, controllers(self._lab, RIG)),
             "terminal": self._close_terminal,
-            "ansible-playbook": lambda: self._end(signal.SIGKILL, controllers(self._lab, ANSIBLE)[:1]),
+            "ansible-playbook": lambda: end(signal.SIGKILL, controllers(self._lab, ANSIBLE)[:1]),
             "worker": self._end_worker,
-            "controller's machine": lambda: self._end(signal.SIGKILL, controllers(self._lab)),
+            "controller's machine": lambda: end(signal.SIGKILL, controllers(self._lab)),
             "module": lambda: self.on_host(f"pkill -KILL -f '{WAITS}'"),
             "call": lambda: self.on_host(f"pkill -KILL -f '{WORKS}'"),
             "load": lambda: self.on_host("pkill -KILL -x 'fio|flowop'"),
@@ -107,11 +114,6 @@ class Kills:
         )  # fmt: skip
         return done.stdout
 
-    def _end(self, number: signal.Signals, processes: list[psutil.Process]) -> None:
-        for one in processes:
-            with contextlib.suppress(psutil.Error):
-                one.send_signal(number)
-
     def _close_terminal(self) -> None:
         """Signal what the terminal's closing does: the process group of `rig run`."""
         for one in controllers(self._lab, RIG):
@@ -120,7 +122,7 @@ class Kills:
 
     def _end_worker(self) -> None:
         if workers := controllers(self._lab, ANSIBLE)[1:]:
-            self._end(signal.SIGKILL, [self._chance.choice(workers)])
+            end(signal.SIGKILL, [self._chance.choice(workers)])
 
     def _end_service(self, name: str) -> None:
         for process in psutil.process_iter():

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
+from joulerig.analysis.results.influxdb.client import Client
 from tests.support import ROOT
 
 BIN = ROOT / ".venv" / "bin"
@@ -122,6 +123,12 @@ class Lab:
         done = self.rig("results", *([campaign] if campaign else []), "--json")
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
+
+    def database(self) -> Client:
+        """Its InfluxDB, to be read from; a context manager."""
+        port = json.loads((self.folder / "var" / "ports.json").read_text())["influxdb"]
+        password = (self.folder / "var" / "secrets" / "reader").read_text()
+        return Client(f"http://127.0.0.1:{port}", "joulerig", "reader", password)
 
     def campaigns(self) -> list[str]:
         return sorted(path.name for path in self.results.iterdir()) if self.results.exists() else []

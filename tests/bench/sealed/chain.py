@@ -41,8 +41,8 @@ from tests.support.twins import Stream, Twin, TwinTruth
 
 HOST, DRIVE, METER = "bench1", "fast", "tap1"
 RATE_HZ, POLLED_HZ = 1000, 24
-# Sizes that differ: a drive that does the same again and again repeats itself, and a block of it
-# that comes twice cannot be told from that (docs/explanation/energy.md).
+# Sizes that differ: a drive that does the same again and again repeats itself, and what comes twice
+# of it looks the same (docs/explanation/energy.md). Blocks of 4096 bytes, least and most.
 WRITE_BLOCKS = (16, 384)
 LOAD_AT, IDLE_SECONDS, TAIL_SECONDS = 4.0, 1.5, 1.5  # LOAD_AT: after the tap's start and its lead
 CUT_BEFORE_SECONDS = 0.5  # of the load's end
