@@ -122,6 +122,16 @@ def test_the_accelerator_is_the_chosen_one(vhost, how, option):
     assert options(command, "-accel")[0][0] == option
 
 
+@pytest.mark.parametrize(("how", "model", "without"), [("kvm", "host", set()), ("tcg", "max", {"-erms"})])
+def test_an_emulated_processor_does_not_offer_to_copy_by_single_bytes(vhost, how, model, without):
+    sockets = {name: Path(f"/run/{name}.nbd") for name in vhost.twins}
+    command = machine.command(
+        "vhost1", vhost, IMAGE, how, Path("/lab"), sockets, 1, Path("/run/qmp"), Path("/c")
+    )
+    given, *features = command[command.index("-cpu") + 1].split(",")
+    assert (given, set(features)) == (model, without)
+
+
 @pytest.mark.parametrize(("how", "of_the_lab"), [("kvm", False), ("tcg", True)])
 def test_an_emulated_host_does_not_tell_time_by_the_machines_counter(how, of_the_lab):
     words = machine.kernel_arguments(how).split()
