@@ -36,20 +36,29 @@ MOST_SECONDS = 43_200  # of one study, whose kernels may have to be built
 TIMED_OUT = 124  # of coreutils' timeout
 
 
-def playbook_of(lab: Lab, name: str, slow_motion: float | None) -> Path:
-    """Return a study's playbook, of another slow motion than its own where one is given."""
+def playbook_of(lab: Lab, name: str, slow_motion: float | None, drive: str | None) -> Path:
+    """Return a study's playbook.
+
+    Of another slow motion than its own where one is given; its short form on `drive` alone, if any.
+    """
     shipped = ROOT / "playbooks" / f"{name}.yml"
-    if slow_motion is None:
+    if slow_motion is None and drive is None:
         return shipped
-    return lab.write_playbook({**playbooks.mapping(shipped), "slow_motion": slow_motion})
+    fields = playbooks.mapping(shipped)
+    if slow_motion is not None:
+        fields["slow_motion"] = slow_motion
+    if drive is not None:
+        excluded = [one for one in fields["short"].get("exclude", []) if one.get("drive", drive) == drive]
+        fields["short"] = {**fields["short"], "drives": [drive], "exclude": excluded}
+    return lab.write_playbook(fields)
 
 
-def repeated(lab: Lab, name: str, slow_motion: float | None) -> dict[str, Any]:
+def repeated(lab: Lab, name: str, slow_motion: float | None, drive: str | None) -> dict[str, Any]:
     """Run a study's short form and build its report; its entry of studies.json, and `problems`."""
     began = time.monotonic()
     before = begun(lab, name)
     if before is None or not is_over(lab, before):
-        playbook = playbook_of(lab, name, slow_motion)
+        playbook = playbook_of(lab, name, slow_motion, drive)
         command = ["timeout", "--signal=INT", "--kill-after=120", str(MOST_SECONDS), BIN / "rig"]
         done = subprocess.run(
             [*command, *words(playbook, before)],
@@ -136,6 +145,7 @@ def main() -> int:
     parser.add_argument(
         "--slow-motion", type=float, help="seconds that one of the lab lasts; else the studies' own"
     )
+    parser.add_argument("--drive", help="on this one alone: a study's claims are each about one drive")
     parser.add_argument("--folder", type=Path, help="of the lab's state and results; by default a new one")
     parser.add_argument("--output", type=Path, help="by default results/bench/studies.json, of all studies")
     args = parser.parse_args()
@@ -147,7 +157,8 @@ def main() -> int:
         if up.returncode:
             print(up.stderr, file=sys.stderr)
             return 2
-        found = {name: repeated(lab, name, args.slow_motion) for name in args.study or studies.STUDIES}
+        wanted = args.study or studies.STUDIES
+        found = {name: repeated(lab, name, args.slow_motion, args.drive) for name in wanted}
     finally:
         lab.rig("down")
     output = args.output or (None if args.study else ROOT / "results" / "bench" / "studies.json")
