@@ -10,6 +10,8 @@ ETC = "/etc"
 DRIVES = "/var/lib/joulerig/drives.json"
 # What a module call has yet to put back: gone with a reboot, as what it describes.
 LEFTOVERS = "/run/joulerig/leftovers.json"
+# What its calls are executed from.
+CODE = "/run/joulerig/code"
 # What the rig keeps on this host, of all boots; and which background units a campaign masked.
 STATE = "/var/lib/joulerig"
 QUIET = "/run/joulerig/quiet"

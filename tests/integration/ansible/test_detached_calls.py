@@ -24,7 +24,7 @@ from typing import Any
 import pytest
 
 from ansible.module_utils.joulerig import paths
-from ansible.module_utils.joulerig.detached import calls, child, unit
+from ansible.module_utils.joulerig.detached import calls, child, code, unit
 from ansible.module_utils.joulerig.tools import Failed
 from tests.support import ROOT
 from tests.support.programs import wait_for
@@ -120,7 +120,8 @@ class Host:
 def host(tmp_path, monkeypatch):
     made = Host(tmp_path)
     monkeypatch.setattr(paths, "STATE", str(tmp_path / "var/lib/joulerig"))
-    monkeypatch.setattr(calls, "code", lambda: str(made.archive))
+    monkeypatch.setattr(paths, "CODE", str(tmp_path / "run/joulerig/code"))
+    monkeypatch.setattr(code, "archive", lambda: str(made.archive))
     monkeypatch.setattr(unit, "SYSTEMD", str(tmp_path / "no-systemd"))
     yield made
     for known in calls.listed():
@@ -391,7 +392,7 @@ def test_a_name_is_no_path(host, name):
 
 def test_code_that_was_not_sent_by_ansible_cannot_be_detached(monkeypatch):
     with pytest.raises(Failed, match="the archive in which Ansible sends a module"):
-        calls.code()
+        code.archive()
 
 
 def test_the_unit_has_what_a_load_needs_and_puts_back_what_is_left(host, monkeypatch, tmp_path):

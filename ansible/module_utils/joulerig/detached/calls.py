@@ -16,9 +16,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ansible.module_utils.joulerig import detached, paths, tools
+from ansible.module_utils.joulerig import paths, tools
 from ansible.module_utils.joulerig.changes.contents import replace
-from ansible.module_utils.joulerig.detached import unit
+from ansible.module_utils.joulerig.detached import code, unit
 from ansible.module_utils.joulerig.tools import Failed
 
 ABSENT = "absent"  # status of a call that this host does not know
@@ -56,7 +56,7 @@ class Call:
         """Begin it as a transient unit. Raises Failed where the host cannot."""
         self.folder.mkdir(parents=True, mode=0o700)
         try:
-            shutil.copyfile(code(), self.folder / CODE)
+            shutil.copyfile(code.compiled(code.archive()), self.folder / CODE)
             write(
                 self.folder / REQUEST,
                 {"module": module, "parameters": dict(parameters), "boot_id": unit.boot_id()},
@@ -155,14 +155,6 @@ def stop(name: str) -> None:
     call = Call(name)
     if call.exists and call.outcome is None:
         unit.end(name, call.state)
-
-
-def code() -> str:
-    """Return the archive that this code was loaded from. Raises Failed where there is none."""
-    archive = getattr(detached.__spec__.loader, "archive", None)
-    if archive is None:
-        raise Failed("a detached call needs the archive in which Ansible sends a module")
-    return str(archive)
 
 
 def last_words(folder: Path) -> str:

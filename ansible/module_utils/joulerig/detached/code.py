@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The code of a call: the archive in which Ansible sends a module, compiled once a boot.
+
+Python keeps nothing of what it compiles out of an archive, and a slow host compiles longer than it
+imports: each call would spend seconds on it before its work begins.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import py_compile
+import tempfile
+import zipfile
+from pathlib import Path
+
+from ansible.module_utils.joulerig import detached, paths
+from ansible.module_utils.joulerig.tools import Failed
+
+# What a call's process loads; the rest of the archive is for the one that waits.
+LOADED = ("ansible/legacy/", "ansible/modules/", "ansible/module_utils/joulerig/")
+KEPT = 8  # archives: one a module, of this version of the rig and the ones before
+
+
+def archive() -> str:
+    """Return the archive that this code was loaded from. Raises Failed where there is none."""
+    found = getattr(detached.__spec__.loader, "archive", None)
+    if found is None:
+        raise Failed("a detached call needs the archive in which Ansible sends a module")
+    return str(found)
+
+
+def compiled(source: str) -> str:
+    """Return an archive with the modules of `source`, and what they are compiled to.
+
+    It is kept in memory until the host boots. Calls of one host ask for it one at a time.
+    """
+    with zipfile.ZipFile(source) as sent:
+        # Not by its bytes: Ansible puts the time into them.
+        content = [[one.filename, one.CRC, one.file_size] for one in sent.infolist()]
+        named = repr([importlib.util.MAGIC_NUMBER, sorted(content)])
+        found = Path(paths.CODE) / f"{hashlib.sha256(named.encode()).hexdigest()[:32]}.zip"
+        if not found.exists():
+            found.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=found.parent) as work:
+                _compile(sent, Path(work) / found.name)
+                os.replace(Path(work) / found.name, found)
+    os.utime(found)
+    for old in sorted(found.parent.glob("*.zip"), key=os.path.getmtime)[:-KEPT]:
+        old.unlink()
+    return str(found)
+
+
+def _compile(sent: zipfile.ZipFile, to: Path) -> None:
+    text, code = to.with_name("source.py"), to.with_name("compiled")
+    unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    with zipfile.ZipFile(to, "w") as made:
+        for one in sent.infolist():
+            content = sent.read(one)
+            made.writestr(one.filename, content)
+            if one.filename.startswith(LOADED) and one.filename.endswith(".py"):
+                text.write_bytes(content)
+                py_compile.compile(str(text), str(code), one.filename, True, invalidation_mode=unchecked)
+                made.writestr(f"{one.filename}c", code.read_bytes())
