@@ -129,6 +129,8 @@ def ways(drive: dict[str, Any], other: dict[str, Any]) -> Iterator[tuple[str, Ca
     import joulerig_precondition
     import joulerig_run
 
+    from ansible.module_utils.joulerig.clocks import offset
+
     named = {one["name"]: one for one in (drive, other)}
     after = {"before_mount": ["e2fsck", "-fy"], "repair": ["e2fsck", "-fy"], "check": []}
     run = {
@@ -141,8 +143,7 @@ def ways(drive: dict[str, Any], other: dict[str, Any]) -> Iterator[tuple[str, Ca
         "member": drive, "job": {"name": "j", "text": "[j]\n"}, "round_seconds": 1, "rounds": 1, "seed": 1,
         "clock_server": "127.0.0.1:1", "agent_socket": "/nonexistent",
     }  # fmt: skip
-    for module in (joulerig_run, joulerig_precondition):
-        module.offset.measure = lambda server: CLOCK
+    offset.measure = lambda server: CLOCK
     yield (
         "run",
         lambda: answer(joulerig_run, drive=drive["name"], members=[drive], filesystem=EXT4, **run),

@@ -7,6 +7,7 @@ has no systemd: `make test`'s virtual lab has the units.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import json
 import os
@@ -31,9 +32,12 @@ from tests.support.programs import wait_for
 
 UTILS = ROOT / "ansible/module_utils/joulerig"
 MODULE = """
-import contextlib, os, pathlib, subprocess, time
+import contextlib, os, pathlib, subprocess, sys, time
 from ansible.module_utils.joulerig import host_lock, leftovers
 from ansible.module_utils.joulerig.tools import Busy, Failed, Refused
+
+def work():
+    return sys.modules[__name__]
 
 def empty():
     return {"changed": False, "status": "ok", "reason": ""}
@@ -42,9 +46,9 @@ def execute(p, result):
     with contextlib.ExitStack() as undo:
         if lane := host_lock.lane_of(p):
             undo.enter_context(host_lock.HostLock(lane=lane))
-        work(p, result, lane)
+        work_on(p, result, lane)
 
-def work(p, result, lane):
+def work_on(p, result, lane):
     pathlib.Path(p["began"]).open("a").write("began\\n")
     if p.get("refuse"):
         raise Refused("not this drive")
@@ -416,19 +420,45 @@ def test_every_module_that_can_be_detached_gives_what_is_done_of_nothing():
     import joulerig_precondition
     import joulerig_run
 
-    for module in (joulerig_run, joulerig_precondition):
-        assert module.empty() is not module.empty()
-        assert module.empty()["status"] == "ok"
-        assert not module.empty()["changed"]
-        assert json.dumps(module.empty())
+    for work in (joulerig_run.work(), joulerig_precondition.work()):
+        assert work.empty() is not work.empty()
+        assert work.empty()["status"] == "ok"
+        assert not work.empty()["changed"]
+        assert json.dumps(work.empty())
 
 
-@pytest.mark.parametrize("module", ["joulerig_run", "joulerig_precondition"])
+MODULES = {"joulerig_run": "one_run", "joulerig_precondition": "preconditioning.steps"}
+
+
+def loaded(program: str) -> set[str]:
+    """Return the modules that Python has loaded after a program."""
+    whole = f"import sys; import tests.support.fake_host; {program}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", whole], cwd=ROOT, capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize("module", MODULES)
 def test_the_work_of_a_call_starts_without_what_only_ansible_needs(module):
     """Ansible's part of a module takes longer to load than all of ours."""
-    program = f"import sys; import tests.support.fake_host; import {module}; print(*sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    found = loaded(f"import {module}; {module}.work()")
+    assert f"ansible.module_utils.joulerig.{MODULES[module]}" in found
+    assert "ansible.module_utils.basic" not in found
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_what_waits_for_a_call_starts_without_the_work(module):
+    found = loaded(f"import {module}")
+    assert "ansible.module_utils.joulerig.detached.calls" in found
+    assert (
+        not {f"ansible.module_utils.joulerig.{one}" for one in (MODULES[module], "drives.wipe_lease")} & found
     )
-    assert module in done.stdout.split()
-    assert "ansible.module_utils.basic" not in done.stdout.split()
+
+
+def test_ansible_sends_the_work_with_the_module():
+    """It looks for imports in the source, wherever they stand."""
+    from ansible.executor.module_common import ModuleDepFinder
+
+    for module, work in MODULES.items():
+        source = (ROOT / f"ansible/modules/{module}.py").read_text()
+        finder = ModuleDepFinder(f"ansible.modules.{module}", ast.parse(source))
+        assert ("ansible", "module_utils", "joulerig", *work.split(".")) in finder.submodules

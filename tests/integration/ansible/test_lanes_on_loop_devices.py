@@ -30,10 +30,9 @@ PROGRAM = """
 import contextlib, json, os, signal, sys, time
 from pathlib import Path
 from tests.support.hostile_drive import CLOCK, EXT4, copy_sys
-from ansible.module_utils.joulerig import host_lock, leftovers, pagecache, paths
+from ansible.module_utils.joulerig import host_lock, leftovers, one_run, pagecache, paths
 from ansible.module_utils.joulerig.detached import child
 from ansible.module_utils.joulerig.drives import ownership
-import joulerig_run
 
 asked = json.loads(sys.argv[1])
 folder = Path(asked["folder"])
@@ -44,8 +43,8 @@ for key, place in {
     "LEFTOVERS": "leftovers.json", "QUIET": "quiet",
 }.items():
     setattr(paths, key, str(folder / place))
-joulerig_run.offset.measure = lambda server: {**CLOCK, "at_ns": time.time_ns()}
-joulerig_run.MOUNT_POINT = str(folder / "mnt")
+one_run.offset.measure = lambda server: {**CLOCK, "at_ns": time.time_ns()}
+one_run.MOUNT_POINT = str(folder / "mnt")
 pagecache.DROP = str(folder / "drop_caches")  # what a lane writes there would be the host's
 
 def run(number, loop):
@@ -55,7 +54,7 @@ def run(number, loop):
     member = {"name": drive, "interface": "hdd" if rotates else "sata-ssd",
               "serial": f"LANE-{loop}", "wwn": None, "size_bytes": size}
     (folder / f"scheduler-{loop}").write_text(Path(f"/sys/block/{loop}/queue/scheduler").read_text())
-    return child.perform(joulerig_run, {
+    return child.perform(one_run, {
         "version": 1, "run": f"lanes-000{number}", "campaign": "lanes", "host": "bench1", "drive": drive,
         "members": [member], "array": False, "pool": False, "journal": {}, "filesystem": EXT4, "preconditioned": False,
         "scheduler": asked["scheduler"], "write_cache": "", "workload": asked["workload"], "seeks": False,

@@ -63,7 +63,7 @@ def test_other_code_is_not_taken_for_it(tmp_path, other):
 
 def test_only_the_newest_are_kept(tmp_path):
     made = [code.compiled(sent(tmp_path / "sent.zip", value)) for value in range(code.KEPT)]
-    code.compiled(sent(tmp_path / "sent.zip", 0))  # used once more
+    code.compiled(sent(tmp_path / "sent.zip", 0))  # used again
     code.compiled(sent(tmp_path / "sent.zip", code.KEPT))
     assert [Path(one).exists() for one in made] == [True, False, *[True] * (code.KEPT - 2)]
 

@@ -19,7 +19,7 @@ import joulerig_run
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-from ansible.module_utils.joulerig import limits, paths, tools
+from ansible.module_utils.joulerig import limits, one_run, paths, tools
 from ansible.module_utils.joulerig.changes import record
 from ansible.module_utils.joulerig.drives import wipe_lease
 from ansible.module_utils.joulerig.host_lock import HostLock
@@ -560,7 +560,7 @@ def test_a_module_that_is_not_ours_is_left(brd, capsys):
 def test_seeks_of_a_multipath_drive_are_not_counted_as_none(host):
     host.disk("nvme0n1", "SERIAL-A")
     host.path_of("nvme0n1", "nvme0c0n1")
-    with joulerig_run._seeks({"seeks": True}, {"fast": ("nvme0n1", "nvme")}) as seeks:
+    with one_run._seeks({"seeks": True}, {"fast": ("nvme0n1", "nvme")}) as seeks:
         assert seeks is None
 
 
@@ -657,12 +657,12 @@ def rig(pair, tool, monkeypatch, tmp_path):
         pair.put(pair.sys / "block" / name / "queue/write_cache", "write back\n")
         pair.put(pair.sys / "block" / name / "queue/iostats", "1\n")
         pair.put(pair.sys / "block" / name / "stat", "1 0 8 0 1 0 8 0 0 0 0 0 0 0 0 1 0\n")
-    monkeypatch.setattr(joulerig_run, "MOUNT_POINT", str(tmp_path / "mnt"))
-    monkeypatch.setattr(joulerig_run.filesystem, "check", lambda definition: None)
-    monkeypatch.setattr(joulerig_run.pagecache, "drop", lambda folder: {"pages_cached": 0})
-    monkeypatch.setattr(joulerig_run.pagecache, "look", lambda folder: {"pages_cached": 7})
+    monkeypatch.setattr(one_run, "MOUNT_POINT", str(tmp_path / "mnt"))
+    monkeypatch.setattr(one_run.filesystem, "check", lambda definition: None)
+    monkeypatch.setattr(one_run.pagecache, "drop", lambda folder: {"pages_cached": 0})
+    monkeypatch.setattr(one_run.pagecache, "look", lambda folder: {"pages_cached": 7})
     monkeypatch.setattr(
-        joulerig_run.offset,
+        one_run.offset,
         "measure",
         lambda server: {"at_ns": 1, "offset_ns": 0, "error_ns": 1, "exchanges": 1},
     )
@@ -675,7 +675,7 @@ def rig(pair, tool, monkeypatch, tmp_path):
 
     (tmp_path / "mnt").mkdir()
 
-    monkeypatch.setattr(joulerig_run.filesystem, "mount", mount)
+    monkeypatch.setattr(one_run.filesystem, "mount", mount)
     pair.mounted = mounted
     pair.mkfs = tool("mkfs.odd", "")
     tool("smartctl", 'echo \'{"smart_status": {"passed": true}}\'')
@@ -838,9 +838,9 @@ def test_the_first_bytes_bound_the_time_of_a_layout_but_not_of_mkfs_which_may_di
         given["layout"] = all_of_it[-1]
         raise tools.Failed("far enough")
 
-    monkeypatch.setattr(joulerig_run.filesystem, "make", make)
-    monkeypatch.setattr(joulerig_run.filesystem, "check_size", lambda *_: {})
-    monkeypatch.setattr(joulerig_run.load, "Surroundings", surroundings)
+    monkeypatch.setattr(one_run.filesystem, "make", make)
+    monkeypatch.setattr(one_run.filesystem, "check_size", lambda *_: {})
+    monkeypatch.setattr(one_run.load, "Surroundings", surroundings)
     assert run(capsys, use_bytes=1 << 30)["reason"] == "far enough"
     member = {"name": "hdd-1", **declared(1)}
     assert given["mkfs"] == limits.seconds([member], limits.METADATA)
@@ -848,7 +848,7 @@ def test_the_first_bytes_bound_the_time_of_a_layout_but_not_of_mkfs_which_may_di
 
 
 def test_a_host_that_runs_another_kernel_by_now_is_not_loaded(rig, capsys, monkeypatch):
-    monkeypatch.setattr(joulerig_run.platform, "release", lambda: "6.1.0-40-amd64")
+    monkeypatch.setattr(one_run.platform, "release", lambda: "6.1.0-40-amd64")
     answer = run(capsys, kernel="6.1.1-hz100-a")
     assert answer["status"] == "failed"
     assert answer["reason"] == "the host runs kernel 6.1.0-40-amd64, no longer 6.1.1-hz100-a"
@@ -895,13 +895,13 @@ def test_a_drive_that_is_exchanged_between_lease_and_mkfs_is_not_wiped(rig, caps
 
     The run has failed: refused is said of a drive on which nothing was changed.
     """
-    real = joulerig_run.blockqueue.apply
+    real = one_run.blockqueue.apply
 
     def exchange(*arguments, **more):
         rig.put((rig.sys / "block/sda").resolve() / "device/vpd_pg80", b"\x00\x80\x00\x05OTHER")
         return real(*arguments, **more)
 
-    monkeypatch.setattr(joulerig_run.blockqueue, "apply", exchange)
+    monkeypatch.setattr(one_run.blockqueue, "apply", exchange)
     answer = run(capsys)
     assert answer["status"] == "failed"
     assert "no drive with serial 'HDD-1'" in answer["reason"]
@@ -950,7 +950,7 @@ def test_a_restore_that_fails_is_reported_with_what_it_came_upon(rig, tool, caps
         undo.callback(umount)
         return "rw"
 
-    monkeypatch.setattr(joulerig_run.filesystem, "mount", mount)
+    monkeypatch.setattr(one_run.filesystem, "mount", mount)
     answer = run(capsys)
     assert (answer["status"], answer["reason"]) == (
         "failed", "fio: exit 1: fio: no space; then: umount: target is busy",
@@ -964,7 +964,7 @@ def test_of_an_array_the_members_are_scheduled_and_reported_separately(rig, caps
     rig.put(rig.sys / "block/md127/queue/iostats", "1\n")
     during = []
     look = lambda folder: during.append((scheduler(rig, "sda"), scheduler(rig, "sdb")))  # noqa: E731
-    monkeypatch.setattr(joulerig_run.pagecache, "drop", look)
+    monkeypatch.setattr(one_run.pagecache, "drop", look)
     members = [{"name": name, **spec} for name, spec in DRIVES.items()]
     answer = run(capsys, drive="pair", array=True, members=members)
     assert (answer["status"], answer["reason"]) == ("ok", "")
@@ -991,7 +991,7 @@ def test_io_is_counted_in_a_run_on_a_drive_that_does_not_by_default(rig, capsys,
     iostats = rig.sys / "block/sda/queue/iostats"
     iostats.write_text("0\n")
     during = []
-    monkeypatch.setattr(joulerig_run.pagecache, "drop", lambda folder: during.append(iostats.read_text()))
+    monkeypatch.setattr(one_run.pagecache, "drop", lambda folder: during.append(iostats.read_text()))
     assert "counters" in run(capsys)
     assert (during, iostats.read_text()) == (["1"], "0")
 
@@ -1019,7 +1019,7 @@ def test_seeks_are_counted_of_all_drives_of_the_run_where_it_is_asked_for(
 
     tool("mkjournal.odd", "")
     fio(tool, "")
-    monkeypatch.setattr(joulerig_run.blocktrace, "Seeks", Seeks)
+    monkeypatch.setattr(one_run.blocktrace, "Seeks", Seeks)
     answer = with_journal(capsys, seeks=asked)
     assert answer["status"] == "ok"
     expected = {"drives": {"hdd-1": "sda", "hdd-2": "sdb"}, "lost": 0} if asked else None
@@ -1042,7 +1042,7 @@ def test_a_run_with_an_external_journal(rig, tool, capsys, monkeypatch):
     journal = tool("mkjournal.odd", "")
     during = []
     look = lambda folder: during.append((scheduler(rig, "sda"), scheduler(rig, "sdb")))  # noqa: E731
-    monkeypatch.setattr(joulerig_run.pagecache, "drop", look)
+    monkeypatch.setattr(one_run.pagecache, "drop", look)
     counted = f"{rig.sys}/block/sdb/stat"
     fio(tool, f"case $job in */load.fio) echo 1 0 8 0 5 0 88 0 0 0 0 0 0 0 0 3 0 > {counted};; esac")
     answer = with_journal(capsys)

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import joulerig_precondition
-import joulerig_run
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-from ansible.module_utils.joulerig import limits, tools
+from ansible.module_utils.joulerig import limits, one_run, tools
+from ansible.module_utils.joulerig.clocks import offset
 from ansible.module_utils.joulerig.drives.commands import nvme
 from ansible.module_utils.joulerig.host_lock import HostLock
 from ansible.module_utils.joulerig.preconditioning import precondition, purges
@@ -76,7 +76,7 @@ END
 @pytest.fixture
 def rig(fake, tool, monkeypatch, tmp_path) -> Rig:
     fake.stand_in(monkeypatch)
-    monkeypatch.setattr(joulerig_precondition.offset, "measure", lambda server: CLOCK)
+    monkeypatch.setattr(offset, "measure", lambda server: CLOCK)
     fake.disk("nvme0n1", "NV-1")
     controller = bytearray(4096)
     controller[256] = 1 << 1  # it can be formatted
@@ -291,16 +291,16 @@ def test_phases_and_rounds_are_sent_to_the_agent_as_they_come(rig, capsys, tmp_p
 
 def test_a_run_whose_mkfs_discarded_a_preconditioned_drive():
     p = {"filesystem": {"name": "odd"}, "members": [MEMBER]}
-    joulerig_run._check_kept(p, GIB // 100)
+    one_run._check_kept(p, GIB // 100)
     with pytest.raises(tools.Failed, match=r"odd: its mkfs discarded \d+ bytes .* under no_discard"):
-        joulerig_run._check_kept(p, GIB // 100 + 1)
+        one_run._check_kept(p, GIB // 100 + 1)
 
 
 def test_of_a_block_device_of_memory_nothing_is_counted(monkeypatch):
     counts = iter([{"write_bytes": 5, "discard_bytes": 1}, {"write_bytes": 9, "discard_bytes": 1}])
-    monkeypatch.setattr(joulerig_run.blockqueue, "written", lambda name: next(counts))
+    monkeypatch.setattr(one_run.blockqueue, "written", lambda name: next(counts))
     drives = {"a": ("sda", "hdd"), "r": ("ram0", "ram")}
-    assert joulerig_run._touched(drives, joulerig_run._written(drives)) == {
+    assert one_run._touched(drives, one_run._written(drives)) == {
         "a": {"write_bytes": 4, "discard_bytes": 0},
         "r": {"write_bytes": None, "discard_bytes": None},
     }

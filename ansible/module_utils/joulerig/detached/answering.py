@@ -22,17 +22,17 @@ OPTIONS: dict[str, Any] = {
 def answer(program: ModuleType, module: AnsibleModule) -> None:
     """Answer a module call: with the outcome of its detached `call`, or of the work done here.
 
-    `program` is the module as Python loaded it: its `empty` is the result before anything is done,
-    its `execute` fills that.
+    `program` is the module as Python loaded it. Its `work` imports what does the work: `empty` is
+    the result before anything is done, `execute` fills that.
     """
     parameters = {key: value for key, value in module.params.items() if key not in OPTIONS}
     if not module.params["call"]:
-        module.exit_json(**child.perform(program, parameters))
+        module.exit_json(**child.perform(program.work(), parameters))
     try:
         calls.collected(module.params["collected"])
         found = calls.attend(
             module.params["call"], program.__spec__.name, parameters, begin=module.params["begin"]
         )
     except Failed as error:
-        found = {**program.empty(), "status": FAILED, "reason": str(error)}
+        found = {**program.work().empty(), "status": FAILED, "reason": str(error)}
     module.exit_json(**found)

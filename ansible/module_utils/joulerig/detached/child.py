@@ -22,7 +22,7 @@ LOCK_SECONDS = 30.0
 
 
 def perform(module: ModuleType | Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the result of a module's `execute`, which fills what its `empty` gives.
+    """Return the result of `execute`, which fills what `empty` gives.
 
     A signal that ends this process makes a failed result of it, once everything is put back.
     """
@@ -55,7 +55,7 @@ def execute(folder: Path) -> None:
     calls.write(folder / calls.STATE, state)
     asked = calls.read(folder / calls.REQUEST)
     assert asked is not None  # it is written before the unit starts
-    result = perform(importlib.import_module(asked["module"]), asked["parameters"])
+    result = perform(_work(asked), asked["parameters"])
     for number in load.INTERRUPTIONS:
         signal.signal(number, signal.SIG_IGN)
     calls.write(folder / calls.OUTCOME, result)
@@ -71,7 +71,7 @@ def put_back(folder: Path) -> None:
         # What others do meanwhile does not matter to it: those of its campaign may go on.
         with host_lock.HostLock(LOCK_SECONDS, lane=lane and lane._replace(alone=False)):
             taken_down = leftovers.take_down(lane=lane)
-        result = importlib.import_module(asked["module"]).empty()
+        result = _work(asked).empty()
         result.update(status=tools.FAILED, reason=_why_ended(folder), changed=True, taken_down=taken_down)
         calls.write(folder / calls.OUTCOME, result)
     (folder / calls.CODE).unlink(missing_ok=True)
@@ -83,6 +83,10 @@ def supervise(folder: Path) -> None:
     ended = subprocess.Popen(command, start_new_session=True, preexec_fn=load.end_with_parent).wait()
     os.environ.setdefault("EXIT_STATUS", signal.Signals(-ended).name[3:] if ended < 0 else str(ended))
     put_back(folder)
+
+
+def _work(asked: Mapping[str, Any]) -> ModuleType | Any:
+    return importlib.import_module(asked["module"]).work()
 
 
 def _command() -> list[str]:
