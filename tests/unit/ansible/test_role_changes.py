@@ -25,6 +25,7 @@ OURS = {
     "joulerig_array": "an array is on drives under test; playbooks/release.yml stops emulated ones",
     "joulerig_change": "records first",
     "joulerig_drives": "reads",
+    "joulerig_files": "records first",
     "joulerig_grafana": "changes no host; state absent takes away what it put on a Grafana",
     "joulerig_memory_drives": "playbooks/release.yml removes them, and so does a boot",
     "joulerig_packages": "records first",

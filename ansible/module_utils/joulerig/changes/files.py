@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Small files and folders of the rig's on this host, recorded before they are changed."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping, Sequence
+
+from ansible.module_utils.joulerig.changes import record
+from ansible.module_utils.joulerig.changes.contents import replace
+
+Wanted = Mapping[str, str]  # path and mode, in octal digits; of a file, content as well
+
+
+def have(folders: Sequence[Wanted], files: Sequence[Wanted], *, check: bool = False) -> list[str]:
+    """Have folders and then files as wanted, of this user; return the paths that were not.
+
+    All of them are recorded before the first is changed. `check`: nothing is changed or recorded.
+    Raises Refused and OSError.
+    """
+    differ = [
+        *(one for one in folders if not _is_folder(one)),
+        *(one for one in files if not _is_file(one)),
+    ]
+    if not check:
+        with record.locked(create=True):
+            # Those that are as wanted belong to the rig all the same.
+            record.Record().add({record.FILE: [one["path"] for one in (*folders, *files)]})
+        for one in differ:
+            _write(one)
+    return [one["path"] for one in differ]
+
+
+def _is_folder(wanted: Wanted) -> bool:
+    found = _look(wanted["path"])
+    return found is not None and stat.S_ISDIR(found.st_mode) and _is_owned(found, wanted)
+
+
+def _is_file(wanted: Wanted) -> bool:
+    found = _look(wanted["path"])
+    if found is None or not stat.S_ISREG(found.st_mode) or not _is_owned(found, wanted):
+        return False
+    with open(wanted["path"], "rb") as file:
+        return file.read() == wanted["content"].encode()
+
+
+def _look(path: str) -> os.stat_result | None:
+    try:
+        return os.lstat(path)
+    except FileNotFoundError:
+        return None
+
+
+def _is_owned(found: os.stat_result, wanted: Wanted) -> bool:
+    as_wanted = (os.geteuid(), os.getegid(), int(wanted["mode"], 8))
+    return (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == as_wanted
+
+
+def _write(wanted: Wanted) -> None:
+    path, mode = wanted["path"], int(wanted["mode"], 8)
+    if "content" in wanted:
+        replace(path, wanted["content"].encode(), mode)
+        return
+    os.makedirs(path, exist_ok=True)
+    os.chown(path, os.geteuid(), os.getegid())
+    os.chmod(path, mode)

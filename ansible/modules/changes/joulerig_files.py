@@ -1,0 +1,57 @@
+#!/usr/bin/python
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Have small files and folders of the rig's on this host."""
+
+DOCUMENTATION = r"""
+module: joulerig_files
+short_description: Have small files and folders of the rig's on a host
+description:
+  - Writes what is not as wanted, in one call, once the host has recorded what is there before.
+  - Each file is written whole or not at all. They are of the user as whom the module is executed, root.
+options:
+  folders:
+    description: "Folders by path, their parents first, each with its mode."
+    type: list
+    elements: dict
+    default: []
+  files:
+    description: "Files by path, each with its mode and content."
+    type: list
+    elements: dict
+    default: []
+author: [Joulerig]
+"""
+
+RETURN = r"""
+written: {description: "Paths that were not as wanted.", type: list, elements: str, returned: success}
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible.module_utils.joulerig.changes import files
+from ansible.module_utils.joulerig.tools import Refused
+
+PATH = {"path": {"type": "path", "required": True}, "mode": {"type": "str", "required": True}}
+CONTENT = {"content": {"type": "str", "required": True}}
+
+
+def main():
+    module = AnsibleModule(
+        argument_spec={
+            "folders": {"type": "list", "elements": "dict", "default": [], "options": PATH},
+            "files": {"type": "list", "elements": "dict", "default": [], "options": {**PATH, **CONTENT}},
+        },
+        supports_check_mode=True,
+    )
+    p = module.params
+    try:
+        written = files.have(p["folders"], p["files"], check=module.check_mode)
+    except (Refused, OSError) as error:
+        module.fail_json(msg=str(error))
+    for path in () if module.check_mode else written:
+        module.set_default_selinux_context(path, False)
+    module.exit_json(changed=bool(written), written=written)
+
+
+if __name__ == "__main__":
+    main()
