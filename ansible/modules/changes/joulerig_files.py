@@ -14,8 +14,14 @@ options:
     type: list
     elements: dict
     default: []
+  trees:
+    description: "Folders that are the rig's alone, where something is to be made in them."
+    type: list
+    elements: str
+    default: []
   files:
-    description: "Files by path, each with its mode and content."
+    description:
+      - Files by dest, each with its mode, and its content or src, a file that the controller sends.
     type: list
     elements: dict
     default: []
@@ -31,21 +37,23 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.joulerig.changes import files
 from ansible.module_utils.joulerig.tools import Refused
 
-PATH = {"path": {"type": "path", "required": True}, "mode": {"type": "str", "required": True}}
-CONTENT = {"content": {"type": "str", "required": True}}
+TEXT = {"type": "str", "required": True}
+FOLDER = {"path": TEXT, "mode": TEXT}
+FILE = {"dest": TEXT, "mode": TEXT, "content": TEXT}
 
 
 def main():
     module = AnsibleModule(
         argument_spec={
-            "folders": {"type": "list", "elements": "dict", "default": [], "options": PATH},
-            "files": {"type": "list", "elements": "dict", "default": [], "options": {**PATH, **CONTENT}},
+            "folders": {"type": "list", "elements": "dict", "default": [], "options": FOLDER},
+            "trees": {"type": "list", "elements": "str", "default": []},
+            "files": {"type": "list", "elements": "dict", "default": [], "options": FILE},
         },
         supports_check_mode=True,
     )
     p = module.params
     try:
-        written = files.have(p["folders"], p["files"], check=module.check_mode)
+        written = files.have(p["folders"], p["files"], p["trees"], check=module.check_mode)
     except (Refused, OSError) as error:
         module.fail_json(msg=str(error))
     for path in () if module.check_mode else written:

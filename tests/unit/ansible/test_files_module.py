@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import stat
@@ -11,12 +12,14 @@ from typing import Any
 
 import joulerig_files
 import pytest
+from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible.module_utils.testing import patch_module_args
 
 from ansible.module_utils.joulerig import paths
 from ansible.module_utils.joulerig.changes import files as files_of_the_rig
-from ansible.module_utils.joulerig.changes.record import FILE, Record
+from ansible.module_utils.joulerig.changes.record import FILE, TREE, Record
 from ansible.module_utils.joulerig.changes.undo import Undo
+from tests.support import ROOT
 
 
 @pytest.fixture
@@ -28,7 +31,7 @@ def etc(tmp_path, monkeypatch) -> Path:
 
 def wanted(etc: Path, content: str = "port 123\n", mode: str = "0640") -> dict[str, Any]:
     folder = {"path": str(etc / "rig"), "mode": "0750"}
-    return {"folders": [folder], "files": [{"path": f"{etc}/rig/conf", "mode": mode, "content": content}]}
+    return {"folders": [folder], "files": [{"dest": f"{etc}/rig/conf", "mode": mode, "content": content}]}
 
 
 def have(capsys, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -117,9 +120,55 @@ def test_checking_writes_and_records_nothing(etc, capsys):
     assert not Path(paths.STATE).exists()
 
 
-@pytest.mark.parametrize("lacking", ["path", "mode", "content"])
+@pytest.mark.parametrize("lacking", ["dest", "mode", "content"])
 def test_a_file_without_all_of_it_is_refused(etc, capsys, lacking):
     arguments = wanted(etc)
     del arguments["files"][0][lacking]
     assert f"missing required arguments: {lacking}" in have(capsys, arguments)["msg"]
     assert list(etc.iterdir()) == []
+
+
+def test_a_tree_is_recorded_before_what_is_made_in_it(etc, capsys):
+    have(capsys, {**wanted(etc), "trees": [str(etc / "rig")]})
+    assert Record().before(TREE) == {str(etc / "rig"): {"is": "absent"}}
+
+
+# --- the action
+
+
+@pytest.fixture
+def action(tmp_path, monkeypatch) -> Any:
+    """The action of a task, with the files of its role in a folder."""
+    place = ROOT / "ansible/action_plugins/joulerig_files.py"
+    spec = importlib.util.spec_from_file_location("files_action", place)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    made = module.ActionModule.__new__(module.ActionModule)
+
+    def find(folder, name):
+        if not (tmp_path / name).exists():
+            raise AnsibleError(f"no {name} in {folder}")
+        return str(tmp_path / name)
+
+    monkeypatch.setattr(made, "_find_needle", find)
+    return made
+
+
+def test_a_file_of_the_controllers_is_sent_as_it_is(action, tmp_path):
+    (tmp_path / "a.service").write_text("[Unit]\n\n")
+    sent = action._with_content({"src": "a.service", "dest": "/etc/a", "mode": "0644"})
+    assert sent == {"content": "[Unit]\n\n", "dest": "/etc/a", "mode": "0644"}
+
+
+def test_content_stays_what_it_is(action):
+    given = {"content": "a", "dest": "/etc/a", "mode": "0644"}
+    assert action._with_content(given) == given
+
+
+@pytest.mark.parametrize(("name", "reason"), [("none", "no none in files"), ("binary", "can't decode")])
+def test_a_file_that_cannot_be_sent_as_text_is_named(action, tmp_path, name, reason):
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    with pytest.raises(AnsibleActionFail, match=rf"joulerig_files: {name}: .*{reason}"):
+        action._with_content({"src": name, "dest": "/etc/a", "mode": "0644"})

@@ -10,14 +10,18 @@ from collections.abc import Mapping, Sequence
 from ansible.module_utils.joulerig.changes import record
 from ansible.module_utils.joulerig.changes.contents import replace
 
-Wanted = Mapping[str, str]  # path and mode, in octal digits; of a file, content as well
+# `path` and `mode`, in octal digits, of a folder; of a file `dest`, `mode` and `content`.
+Wanted = Mapping[str, str]
 
 
-def have(folders: Sequence[Wanted], files: Sequence[Wanted], *, check: bool = False) -> list[str]:
+def have(
+    folders: Sequence[Wanted], files: Sequence[Wanted], trees: Sequence[str] = (), *, check: bool = False
+) -> list[str]:
     """Have folders and then files as wanted, of this user; return the paths that were not.
 
-    All of them are recorded before the first is changed. `check`: nothing is changed or recorded.
-    Raises Refused and OSError.
+    `trees`: folders that are the rig's alone, where something is to be made. All of them are
+    recorded before the first is changed. `check`: nothing is changed or recorded. Raises Refused
+    and OSError.
     """
     differ = [
         *(one for one in folders if not _is_folder(one)),
@@ -26,28 +30,33 @@ def have(folders: Sequence[Wanted], files: Sequence[Wanted], *, check: bool = Fa
     if not check:
         with record.locked(create=True):
             # Those that are as wanted belong to the rig all the same.
-            record.Record().add({record.FILE: [one["path"] for one in (*folders, *files)]})
+            places = [_place(one) for one in (*folders, *files)]
+            record.Record().add({record.TREE: trees, record.FILE: places})
         for one in differ:
             _write(one)
-    return [one["path"] for one in differ]
+    return [_place(one) for one in differ]
+
+
+def _place(wanted: Wanted) -> str:
+    return wanted["dest"] if "content" in wanted else wanted["path"]
 
 
 def _is_folder(wanted: Wanted) -> bool:
-    found = _look(wanted["path"])
+    found = _look(wanted)
     return found is not None and stat.S_ISDIR(found.st_mode) and _is_owned(found, wanted)
 
 
 def _is_file(wanted: Wanted) -> bool:
-    found = _look(wanted["path"])
+    found = _look(wanted)
     if found is None or not stat.S_ISREG(found.st_mode) or not _is_owned(found, wanted):
         return False
-    with open(wanted["path"], "rb") as file:
+    with open(wanted["dest"], "rb") as file:
         return file.read() == wanted["content"].encode()
 
 
-def _look(path: str) -> os.stat_result | None:
+def _look(wanted: Wanted) -> os.stat_result | None:
     try:
-        return os.lstat(path)
+        return os.lstat(_place(wanted))
     except FileNotFoundError:
         return None
 
@@ -58,7 +67,7 @@ def _is_owned(found: os.stat_result, wanted: Wanted) -> bool:
 
 
 def _write(wanted: Wanted) -> None:
-    path, mode = wanted["path"], int(wanted["mode"], 8)
+    path, mode = _place(wanted), int(wanted["mode"], 8)
     if "content" in wanted:
         replace(path, wanted["content"].encode(), mode)
         return
