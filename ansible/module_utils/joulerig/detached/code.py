@@ -18,8 +18,10 @@ from pathlib import Path
 from ansible.module_utils.joulerig import detached, paths
 from ansible.module_utils.joulerig.tools import Failed
 
-# What a call's process loads; the rest of the archive is for the one that waits.
+# What a call's process loads. The rest of the archive is for the one that waits, and has its place:
+# other words each time.
 LOADED = ("ansible/legacy/", "ansible/modules/", "ansible/module_utils/joulerig/")
+ABOVE = ("ansible/__init__.py", "ansible/module_utils/__init__.py")
 KEPT = 8  # archives: one a module, of this version of the rig and the ones before
 
 
@@ -37,14 +39,15 @@ def compiled(source: str) -> str:
     It is kept in memory until the host boots. Calls of one host ask for it one at a time.
     """
     with zipfile.ZipFile(source) as sent:
+        wanted = [one for one in sent.infolist() if one.filename.startswith((*LOADED, *ABOVE))]
         # Not by its bytes: Ansible puts the time into them.
-        content = [[one.filename, one.CRC, one.file_size] for one in sent.infolist()]
-        named = repr([importlib.util.MAGIC_NUMBER, sorted(content)])
+        content = sorted((one.filename, one.CRC, one.file_size) for one in wanted)
+        named = repr([importlib.util.MAGIC_NUMBER, content])
         found = Path(paths.CODE) / f"{hashlib.sha256(named.encode()).hexdigest()[:32]}.zip"
         if not found.exists():
             found.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=found.parent) as work:
-                _compile(sent, Path(work) / found.name)
+                _compile(sent, wanted, Path(work) / found.name)
                 os.replace(Path(work) / found.name, found)
     os.utime(found)
     for old in sorted(found.parent.glob("*.zip"), key=os.path.getmtime)[:-KEPT]:
@@ -52,14 +55,14 @@ def compiled(source: str) -> str:
     return str(found)
 
 
-def _compile(sent: zipfile.ZipFile, to: Path) -> None:
+def _compile(sent: zipfile.ZipFile, wanted: list[zipfile.ZipInfo], to: Path) -> None:
     text, code = to.with_name("source.py"), to.with_name("compiled")
     unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
     with zipfile.ZipFile(to, "w") as made:
-        for one in sent.infolist():
+        for one in wanted:
             content = sent.read(one)
             made.writestr(one.filename, content)
-            if one.filename.startswith(LOADED) and one.filename.endswith(".py"):
+            if one.filename.endswith(".py"):
                 text.write_bytes(content)
                 py_compile.compile(str(text), str(code), one.filename, True, invalidation_mode=unchecked)
                 made.writestr(f"{one.filename}c", code.read_bytes())
