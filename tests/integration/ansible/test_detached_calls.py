@@ -407,13 +407,36 @@ def test_the_unit_has_what_a_load_needs_and_puts_back_what_is_left(host, monkeyp
     (programs / "systemd-run").chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     (tmp_path / "no-systemd").mkdir()
-    unit.start("c-0001.1", tmp_path, ["/usr/bin/python3", "-c", 'print("50 %", "$HOME")'])
+    unit.start("c-0001.1", tmp_path, ["/usr/bin/python3", "-c", 'print("50 %", "$HOME")'], "test -e /a")
     words = asked.read_text().splitlines()
     assert words[-4:] == ["/usr/bin/python3", "-c", 'print("50 %", "$HOME")', "run"]
     properties = {word.removeprefix("--property=") for word in words if word.startswith("--property=")}
     assert {"KillMode=mixed", "OOMPolicy=continue", "TasksMax=infinity"} <= properties
-    [after] = [one for one in properties if one.startswith("ExecStopPost=")]
-    assert after == r'ExecStopPost="/usr/bin/python3" "-c" "print(\"50 %%\", \"$$HOME\")" "after"'
+    [stopped] = [one for one in properties if one.startswith("ExecStopPost=")]
+    assert stopped == (
+        r'ExecStopPost="/bin/sh" "-c" "test -e /a || exec \"$$0\" \"$$@\""'
+        r' "/usr/bin/python3" "-c" "print(\"50 %%\", \"$$HOME\")" "after"'
+    )
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_only_a_call_without_an_outcome_is_put_back(host, monkeypatch, ended):
+    """As systemd has it done once the process is gone."""
+    started = []
+    monkeypatch.setattr(unit, "start", lambda *given: started.append(given))
+    monkeypatch.setattr(calls, "BEGIN_SECONDS", 0.0)
+    monkeypatch.setattr(calls, "remove", lambda folder: None)
+    monkeypatch.setattr(unit, "end", lambda *_: None)
+    with pytest.raises(Failed, match="did not begin"):
+        host.attend()
+    [(_, folder, command, done)] = started
+    if ended:
+        calls.write(folder / calls.OUTCOME, {"status": "ok"})
+    assert subprocess.run(unit.after(command, done), cwd="/").returncode == 0
+    assert not (folder / calls.CODE).exists()
+    outcome = calls.read(folder / calls.OUTCOME)
+    assert outcome is not None
+    assert outcome["status"] == ("ok" if ended else "failed")
 
 
 def test_every_module_that_can_be_detached_gives_what_is_done_of_nothing():

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import select
+import shlex
 import shutil
 import sys
 import time
@@ -61,7 +62,7 @@ class Call:
                 self.folder / REQUEST,
                 {"module": module, "parameters": dict(parameters), "boot_id": unit.boot_id()},
             )
-            unit.start(self.name, self.folder, [sys.executable, "-c", _program(self.folder)])
+            unit.start(self.name, self.folder, *_commands(self.folder))
             end = time.monotonic() + BEGIN_SECONDS
             while self.state is None and self.outcome is None:
                 if not self.exists:
@@ -177,6 +178,12 @@ def read(path: Path) -> dict[str, Any] | None:
 def write(path: Path, content: Mapping[str, Any]) -> None:
     """Write a file, whole or not at all, so that it is there after a loss of power."""
     replace(str(path), json.dumps(content).encode(), 0o600)
+
+
+def _commands(folder: Path) -> tuple[list[str], str]:
+    """Return what executes a call, and a command that does what is left where it has an outcome."""
+    outcome, code = (shlex.quote(str(folder / name)) for name in (OUTCOME, CODE))
+    return [sys.executable, "-c", _program(folder)], f"test -e {outcome} && rm -f {code}"
 
 
 def _program(folder: Path) -> str:

@@ -44,8 +44,11 @@ def is_alive(state: Mapping[str, Any] | None) -> bool:
     return bool(_started(state["pid"]) == state["started"])
 
 
-def start(name: str, folder: Path, command: Sequence[str]) -> None:
-    """Start `command` as a transient unit. Raises Failed where the host cannot."""
+def start(name: str, folder: Path, command: Sequence[str], ended: str) -> None:
+    """Start `command` as a transient unit. Raises Failed where the host cannot.
+
+    `ended`: a command of the shell that succeeds where nothing is to be put back afterwards.
+    """
     words = folder / "words"
     words.touch(mode=0o600)
     if not os.path.isdir(SYSTEMD):
@@ -56,7 +59,7 @@ def start(name: str, folder: Path, command: Sequence[str]) -> None:
         f"StandardOutput=append:{words}",
         f"StandardError=append:{words}",
         # What it leaves behind where it is killed is put back at once.
-        f"ExecStopPost={_quoted([*command, 'after'])}",
+        f"ExecStopPost={_quoted(after(command, ended))}",
     ]
     tools.run(
         [
@@ -71,6 +74,15 @@ def start(name: str, folder: Path, command: Sequence[str]) -> None:
             "run",
         ]
     )
+
+
+def after(command: Sequence[str], ended: str) -> list[str]:
+    """Return what is executed once the process of `command` is gone.
+
+    Python, which takes seconds to start on a slow host, would delay the next call: it is started
+    only where `ended` fails.
+    """
+    return ["/bin/sh", "-c", ended + ' || exec "$0" "$@"', *command, "after"]
 
 
 def end(name: str, state: Mapping[str, Any] | None) -> None:
