@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import Dict
 
 from ansible.module_utils.joulerig.changes import record
 from ansible.module_utils.joulerig.changes.contents import replace
 
 # `path` and `mode`, in octal digits, of a folder; of a file `dest`, `mode` and `content`.
-Wanted = Mapping[str, str]
+Wanted = Dict[str, str]
 
 
 def have(
