@@ -18,16 +18,18 @@ from playwright.sync_api import Page, expect, sync_playwright
 from joulerig.analysis.results.schema import Status
 from joulerig.rig.common import supervisor
 from joulerig.rig.controller import services
+from tests.support import programs
 from tests.support.dashboard_page import launch, wait_for
 from tests.support.kept_campaign import KeptCampaign
 from tests.support.kills import controllers, end
 from tests.support.lab_driver import FACTORS, Lab
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(2400)]
 
 DRIVE, TAP, METER = "sata-consumer", "tap-tap1", "tap1b"
 ON_TAP = 4  # drives
-PATIENCE = 120_000  # ms
+PATIENCE = 400_000  # ms: of an emulated host beside other tests
+END_SECONDS = 900
 AWAY_SECONDS = 8
 SHOWN_SECONDS = 60  # of the traces of power
 GAP_SECONDS = 1.0  # a longer stretch without a point is a gap
@@ -35,7 +37,7 @@ CURRENT = '#hosts li[aria-current="step"]'
 
 
 @pytest.fixture(scope="module")
-def campaign(lab: Lab) -> KeptCampaign:
+def campaign(lab: Lab) -> Iterator[KeptCampaign]:
     """A campaign of three runs, each with a load of 20 s, which begins."""
     playbook = lab.playbook(
         name="watched",
@@ -45,7 +47,8 @@ def campaign(lab: Lab) -> KeptCampaign:
     )
     begun = KeptCampaign(lab, playbook)
     begun.keep_going()
-    return begun
+    yield begun
+    programs.wait_for(begun.is_left, END_SECONDS, "its end")  # else it would have the host of later tests
 
 
 @pytest.fixture(scope="module")
