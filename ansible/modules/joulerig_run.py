@@ -149,7 +149,7 @@ from ansible.module_utils.joulerig.detached import answering
 
 def work():
     """Import what does the work, in the process that does it: the one that waits does not."""
-    from ansible.module_utils.joulerig import one_run
+    from ansible.module_utils.joulerig.runs import one_run
 
     return one_run
 

@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(2400)]
 
 DRIVE, TAP, METER = "sata-consumer", "tap-tap1", "tap1b"
 ON_TAP = 4  # drives
-PATIENCE = 400_000  # ms: of an emulated host beside other tests
+PATIENCE = 400_000  # ms: of an emulated host among other tests
 END_SECONDS = 900
 AWAY_SECONDS = 8
 SHOWN_SECONDS = 60  # of the traces of power

@@ -432,7 +432,7 @@ def test_only_a_call_without_an_outcome_is_put_back(host, monkeypatch, ended):
     [(_, folder, command, done)] = started
     if ended:
         calls.write(folder / calls.OUTCOME, {"status": "ok"})
-    assert subprocess.run(unit.after(command, done), cwd="/").returncode == 0
+    assert subprocess.run(unit.put_back_command(command, done), cwd="/").returncode == 0
     assert not (folder / calls.CODE).exists()
     outcome = calls.read(folder / calls.OUTCOME)
     assert outcome is not None
@@ -450,7 +450,7 @@ def test_every_module_that_can_be_detached_gives_what_is_done_of_nothing():
         assert json.dumps(work.empty())
 
 
-MODULES = {"joulerig_run": "one_run", "joulerig_precondition": "preconditioning.steps"}
+MODULES = {"joulerig_run": "runs.one_run", "joulerig_precondition": "preconditioning.steps"}
 
 
 def loaded(program: str) -> set[str]:

@@ -30,9 +30,10 @@ PROGRAM = """
 import contextlib, json, os, signal, sys, time
 from pathlib import Path
 from tests.support.hostile_drive import CLOCK, EXT4, copy_sys
-from ansible.module_utils.joulerig import host_lock, leftovers, one_run, pagecache, paths
+from ansible.module_utils.joulerig import host_lock, leftovers, pagecache, paths
 from ansible.module_utils.joulerig.detached import child
 from ansible.module_utils.joulerig.drives import ownership
+from ansible.module_utils.joulerig.runs import one_run
 
 asked = json.loads(sys.argv[1])
 folder = Path(asked["folder"])

@@ -19,10 +19,11 @@ import joulerig_run
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-from ansible.module_utils.joulerig import limits, one_run, paths, tools
+from ansible.module_utils.joulerig import limits, paths, tools
 from ansible.module_utils.joulerig.changes import record
 from ansible.module_utils.joulerig.drives import wipe_lease
 from ansible.module_utils.joulerig.host_lock import HostLock
+from ansible.module_utils.joulerig.runs import one_run
 
 GIB = 1 << 30
 

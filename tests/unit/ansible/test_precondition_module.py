@@ -12,11 +12,12 @@ import joulerig_precondition
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-from ansible.module_utils.joulerig import limits, one_run, tools
+from ansible.module_utils.joulerig import limits, tools
 from ansible.module_utils.joulerig.clocks import offset
 from ansible.module_utils.joulerig.drives.commands import nvme
 from ansible.module_utils.joulerig.host_lock import HostLock
 from ansible.module_utils.joulerig.preconditioning import precondition, purges
+from ansible.module_utils.joulerig.runs import one_run
 
 GIB = 1 << 30
 STAT = "1 0 8 0 {writes} 0 {sectors} 0 0 0 0 {discards} 0 {discarded} 0 1 0\n"

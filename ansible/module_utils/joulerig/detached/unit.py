@@ -59,7 +59,7 @@ def start(name: str, folder: Path, command: Sequence[str], ended: str) -> None:
         f"StandardOutput=append:{words}",
         f"StandardError=append:{words}",
         # What it leaves behind where it is killed is put back at once.
-        f"ExecStopPost={_quoted(after(command, ended))}",
+        f"ExecStopPost={_quoted(put_back_command(command, ended))}",
     ]
     tools.run(
         [
@@ -76,7 +76,7 @@ def start(name: str, folder: Path, command: Sequence[str], ended: str) -> None:
     )
 
 
-def after(command: Sequence[str], ended: str) -> list[str]:
+def put_back_command(command: Sequence[str], ended: str) -> list[str]:
     """Return what is executed once the process of `command` is gone.
 
     Python, which takes seconds to start on a slow host, would delay the next call: it is started

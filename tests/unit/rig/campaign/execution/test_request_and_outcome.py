@@ -14,7 +14,7 @@ from joulerig.rig.common.errors import UserError
 from tests.support import ROOT
 
 MODULE = ROOT / "ansible/modules/joulerig_run.py"
-WORK = ROOT / "ansible/module_utils/joulerig/one_run.py"
+WORK = ROOT / "ansible/module_utils/joulerig/runs/one_run.py"
 CALL = {"call", "begin", "collected"}  # how the request comes to be executed, no part of it
 OK = {"status": "ok", "reason": "", "changed": True, "phases": [], "clock": []}
 
