@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import stat
@@ -19,7 +18,7 @@ from ansible.module_utils.joulerig import paths
 from ansible.module_utils.joulerig.changes import files as files_of_the_rig
 from ansible.module_utils.joulerig.changes.record import FILE, TREE, Record
 from ansible.module_utils.joulerig.changes.undo import Undo
-from tests.support import ROOT
+from tests.support import ansible_actions
 
 
 @pytest.fixture
@@ -139,13 +138,8 @@ def test_a_tree_is_recorded_before_what_is_made_in_it(etc, capsys):
 @pytest.fixture
 def action(tmp_path, monkeypatch) -> Any:
     """The action of a task, with the files of its role in a folder."""
-    place = ROOT / "ansible/action_plugins/joulerig_files.py"
-    spec = importlib.util.spec_from_file_location("files_action", place)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    made = module.ActionModule.__new__(module.ActionModule)
+    kind = ansible_actions.load("joulerig_files").ActionModule
+    made = kind.__new__(kind)
 
     def find(folder, name):
         if not (tmp_path / name).exists():

@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
-from types import ModuleType
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.support import ROOT
+from tests.support import ROOT, ansible_actions
 
 ROLES = ROOT / "ansible" / "roles"
 # These change no host, or say so by changed_when.
@@ -34,18 +32,7 @@ OURS = {
 }
 
 
-def load_action() -> ModuleType:
-    spec = importlib.util.spec_from_file_location(
-        "joulerig_change", ROOT / "ansible/action_plugins/joulerig_change.py"
-    )
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-change = load_action()
+change = ansible_actions.load("joulerig_change")
 
 
 def tasks_in(entries: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -73,7 +73,7 @@ class Contents:
         else:
             changed = not os.path.isdir(path)
             os.makedirs(path, exist_ok=True)
-        return f"restored {path}" if _own(path, before) or changed else ""
+        return f"restored {path}" if give(path, before) or changed else ""
 
     def forget(self, path: str) -> None:
         """Drop the contents that are kept of a path."""
@@ -148,14 +148,14 @@ def _remove(path: str) -> str:
     return f"removed {path}"
 
 
-def _own(path: str, before: dict[str, Any]) -> bool:
-    """Give a path its owner and mode; return whether they were other ones."""
+def give(path: str, owned: dict[str, Any]) -> bool:
+    """Give a path its `uid`, `gid` and `mode`; return whether they were other ones."""
     found = os.lstat(path)
-    wanted = (before["uid"], before["gid"], before["mode"])
+    wanted = (owned["uid"], owned["gid"], owned["mode"])
     if (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == wanted:
         return False
-    os.chown(path, before["uid"], before["gid"])
-    os.chmod(path, before["mode"])
+    os.chown(path, owned["uid"], owned["gid"])
+    os.chmod(path, owned["mode"])
     return True
 
 

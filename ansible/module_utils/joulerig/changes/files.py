@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Dict
 
 from ansible.module_utils.joulerig.changes import record
-from ansible.module_utils.joulerig.changes.contents import replace
+from ansible.module_utils.joulerig.changes.contents import give, replace
 
 # `path` and `mode`, in octal digits, of a folder; of a file `dest`, `mode` and `content`.
 Wanted = Dict[str, str]
@@ -73,5 +73,4 @@ def _write(wanted: Wanted) -> None:
         replace(path, wanted["content"].encode(), mode)
         return
     os.makedirs(path, exist_ok=True)
-    os.chown(path, os.geteuid(), os.getegid())
-    os.chmod(path, mode)
+    give(path, {"uid": os.geteuid(), "gid": os.getegid(), "mode": mode})

@@ -182,8 +182,8 @@ def write(path: Path, content: Mapping[str, Any]) -> None:
 
 def _commands(folder: Path) -> tuple[list[str], str]:
     """Return what executes a call, and a command that does what is left where it has an outcome."""
-    outcome, code = (shlex.quote(str(folder / name)) for name in (OUTCOME, CODE))
-    return [sys.executable, "-c", _program(folder)], f"test -e {outcome} && rm -f {code}"
+    outcome, archive = (shlex.quote(str(folder / name)) for name in (OUTCOME, CODE))
+    return [sys.executable, "-c", _program(folder)], f"test -e {outcome} && rm -f {archive}"
 
 
 def _program(folder: Path) -> str:
