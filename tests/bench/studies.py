@@ -2,8 +2,10 @@
 """The short form of every study on a virtual lab, one after the other: results/bench/studies.json.
 
 With --folder it goes on where it was interrupted: a study whose campaign is over there is judged,
-one that is not is resumed, the others are begun. Each claim has, over the runs on its drive, the
-slowness of the lab and the fraction of the load in which the drive set the pace, least and
+one that is not is resumed, the others are begun. With --study and --only, a study takes several
+sittings: each of its parts (some drives, workloads or levels) is a campaign, and an entry in the
+file, where the study has the claims of all its parts. Each claim has, over the runs on its drive,
+the slowness of the lab and the fraction of the load in which the drive set the pace, least and
 greatest, and QEMU's accelerator.
 
 Prints each claim's verdict, and where the reports are. Ends with 1 where a run that was not
@@ -15,11 +17,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,29 +41,69 @@ MOST_SECONDS = 43_200  # of one study, whose kernels may have to be built
 TIMED_OUT = 124  # of coreutils' timeout
 
 
-def playbook_of(lab: Lab, name: str, slow_motion: float | None, drive: str | None) -> Path:
+@dataclass(frozen=True)
+class Part:
+    """The part of a study with these drives, workloads or levels of another factor; all without."""
+
+    only: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, words: Sequence[str]) -> Part:
+        """Read "drive=a,b" and "workload=c".
+
+        Raises ValueError for a word that is no such pair.
+        """
+        pairs = [word.partition("=") for word in words]
+        for word, (name, _, values) in zip(words, pairs, strict=True):
+            if not (name and values):
+                raise ValueError(f"{word}: not of the form NAME=VALUE,VALUE")
+        return cls({name: values.split(",") for name, _, values in sorted(pairs)})
+
+    def __str__(self) -> str:
+        return " ".join(f"{name}={','.join(values)}" for name, values in self.only.items())
+
+    def part_of(self, short: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a short form's part.
+
+        What it excludes is kept where it excludes any of it: a rule about nothing is refused.
+        """
+        factors = {name: list(values) for name, values in self.only.items() if name != "drive"}
+        part = {**short, "factors": {**short.get("factors", {}), **factors}}
+        if "drive" in self.only:
+            part["drives"] = list(self.only["drive"])
+        rules = (self._left_of(rule) for rule in short.get("exclude", []))
+        return {**part, "exclude": [rule for rule in rules if rule is not None]}
+
+    def _left_of(self, rule: Mapping[str, Any]) -> dict[str, Any] | None:
+        left = dict(rule)
+        for name in self.only.keys() & rule.keys():
+            excluded = rule[name] if isinstance(rule[name], list) else [rule[name]]
+            left[name] = [value for value in excluded if value in self.only[name]]
+            if not left[name]:
+                return None
+        return left
+
+
+def playbook_of(lab: Lab, name: str, slow_motion: float | None, part: Part) -> Path:
     """Return a study's playbook.
 
-    Of another slow motion than its own where one is given; its short form on `drive` alone, if any.
+    Of another slow motion than its own where one is given; its short form's part.
     """
     shipped = ROOT / "playbooks" / f"{name}.yml"
-    if slow_motion is None and drive is None:
+    if slow_motion is None and not part.only:
         return shipped
     fields = playbooks.mapping(shipped)
     if slow_motion is not None:
         fields["slow_motion"] = slow_motion
-    if drive is not None:
-        excluded = [one for one in fields["short"].get("exclude", []) if one.get("drive", drive) == drive]
-        fields["short"] = {**fields["short"], "drives": [drive], "exclude": excluded}
-    return lab.write_playbook(fields)
+    return lab.write_playbook({**fields, "short": part.part_of(fields["short"])})
 
 
-def repeated(lab: Lab, name: str, slow_motion: float | None, drive: str | None) -> dict[str, Any]:
+def repeated(lab: Lab, name: str, slow_motion: float | None, part: Part) -> dict[str, Any]:
     """Run a study's short form and build its report; its entry of studies.json, and `problems`."""
     began = time.monotonic()
     before = begun(lab, name)
     if before is None or not is_over(lab, before):
-        playbook = playbook_of(lab, name, slow_motion, drive)
+        playbook = playbook_of(lab, name, slow_motion, part)
         command = ["timeout", "--signal=INT", "--kill-after=120", str(MOST_SECONDS), BIN / "rig"]
         done = subprocess.run(
             [*command, *words(playbook, before)],
@@ -139,32 +184,74 @@ def paced(campaign: results.Campaign, where: str) -> dict[str, Any]:
     }
 
 
+def with_entries(
+    before: Mapping[str, Any], found: Mapping[str, dict[str, Any]], part: Part
+) -> dict[str, Any]:
+    """Return the file's entries with those of the studies that were run, or of a part of each."""
+    if not part.only:
+        return {**before, **found}
+    return {**before, **{name: _with_part(before.get(name, {}), one, part) for name, one in found.items()}}
+
+
+def _with_part(study: Mapping[str, Any], entry: dict[str, Any], part: Part) -> dict[str, Any]:
+    """Return a study's entry with one of its parts; what was run as a whole before is dropped.
+
+    A claim is judged by the part that has its runs: others leave it undecided.
+    """
+    parts = {**study.get("parts", {}), str(part): entry}
+    claims_of: dict[tuple[str, str], dict[str, Any]] = {}
+    for one in parts.values():
+        for claim in one["claims"]:
+            known = claims_of.get((claim["claim"], claim["where"]))
+            if known is None or claim["verdict"] != claims.OPEN:
+                claims_of[claim["claim"], claim["where"]] = claim
+    runs: Counter[str] = Counter()
+    for one in parts.values():
+        runs.update(one.get("runs", {}))
+    return {
+        "seconds": round(sum(one["seconds"] or 0.0 for one in parts.values()), 1),
+        "runs": dict(runs),
+        "claims": list(claims_of.values()),
+        "problems": [problem for one in parts.values() for problem in one["problems"]],
+        "parts": parts,
+    }
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--study", action="append", choices=[*studies.STUDIES], help="this one alone")
     parser.add_argument(
         "--slow-motion", type=float, help="seconds that one of the lab lasts; else the studies' own"
     )
-    parser.add_argument("--drive", help="on this one alone: a study's claims are each about one drive")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="NAME=VALUE,...", help="these drives or levels alone"
+    )
     parser.add_argument("--folder", type=Path, help="of the lab's state and results; by default a new one")
-    parser.add_argument("--output", type=Path, help="by default results/bench/studies.json, of all studies")
+    parser.add_argument("--output", type=Path, help="by default results/bench/studies.json")
     args = parser.parse_args()
+    try:
+        part = Part.read(args.only)
+    except ValueError as error:
+        parser.error(str(error))
     folder = args.folder or Path(tempfile.mkdtemp(prefix="joulerig-studies-"))
     folder.mkdir(parents=True, exist_ok=True)
     lab = Lab(folder)
+    if part.only:
+        lab = lab.with_results(folder / "parts" / re.sub(r"[^\w-]+", "-", str(part)))
+        lab.results.mkdir(parents=True, exist_ok=True)
     try:
         up = lab.rig("up", timeout=1800)
         if up.returncode:
             print(up.stderr, file=sys.stderr)
             return 2
         wanted = args.study or studies.STUDIES
-        found = {name: repeated(lab, name, args.slow_motion, args.drive) for name in wanted}
+        found = {name: repeated(lab, name, args.slow_motion, part) for name in wanted}
     finally:
         lab.rig("down")
-    output = args.output or (None if args.study else ROOT / "results" / "bench" / "studies.json")
-    if output:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(json.dumps(found, indent=1) + "\n")
+    output = args.output or ROOT / "results" / "bench" / "studies.json"
+    output.parent.mkdir(parents=True, exist_ok=True)
+    before = json.loads(output.read_text()) if output.exists() else {}
+    output.write_text(json.dumps(with_entries(before, found, part), indent=1) + "\n")
     for name, one in found.items():
         print(f"\n{studies.STUDIES[name].title}: {one['seconds']} s")
         for claim in one["claims"]:

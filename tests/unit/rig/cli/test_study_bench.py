@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What `make studies` asks of the rig: words that `rig run` takes."""
+"""What `make studies` asks of the rig, and what it makes of a study that is run in parts."""
 
 from pathlib import Path
 
@@ -16,3 +16,55 @@ def test_rig_run_takes_its_words(begun):
     command = typer.main.get_command(app).commands[name]
     values = command.make_context(name, rest).params
     assert values == {"playbook": Path("playbooks/f2fs_supercap.yml"), "resume": begun, "short": True}
+
+
+SHORT = {
+    "drives": ["a", "b"],
+    "factors": {"kernel": ["k1", "k2"]},
+    "exclude": [
+        {"drive": "a", "workload": ["w", "x"], "reason": "one"},
+        {"drive": "b", "workload": "w", "reason": "other"},
+    ],
+    "replicates": 3,
+}
+
+
+def test_a_part_of_a_study_has_its_drives_and_levels_and_what_it_excludes_of_them():
+    part = studies.Part.read(["workload=w,y", "drive=a"])
+    assert str(part) == "drive=a workload=w,y"
+    assert part.part_of(SHORT) == {
+        "drives": ["a"],
+        "factors": {"kernel": ["k1", "k2"], "workload": ["w", "y"]},
+        "exclude": [{"drive": ["a"], "workload": ["w"], "reason": "one"}],
+        "replicates": 3,
+    }
+
+
+@pytest.mark.parametrize("word", ["workload", "workload=", "=w"])
+def test_a_part_that_says_nothing_is_refused(word):
+    with pytest.raises(ValueError, match="NAME=VALUE"):
+        studies.Part.read([word])
+
+
+def entry(seconds, ok, **verdicts):
+    claims = [{"claim": claim, "where": "a", "verdict": verdict} for claim, verdict in verdicts.items()]
+    return {"seconds": seconds, "campaign": "c", "runs": {"ok": ok}, "claims": claims, "problems": []}
+
+
+def test_a_study_has_the_claims_of_its_parts_each_of_the_part_that_has_its_runs():
+    parts = [
+        ("workload=w", entry(10.0, 4, one="holds", two="can't tell")),
+        ("workload=x", entry(5.5, 2, one="can't tell", two="does not hold")),
+        ("workload=w", entry(20.0, 6, one="does not hold", two="can't tell")),  # run again
+    ]
+    written = {"other": entry(1.0, 1), "study": entry(99.0, 9, three="holds")}
+    for words, found in parts:
+        written = studies.with_entries(written, {"study": found}, studies.Part.read([words]))
+    study = written["study"]
+    assert {one["claim"]: one["verdict"] for one in study["claims"]} == {
+        "one": "does not hold",
+        "two": "does not hold",
+    }
+    assert (study["seconds"], study["runs"], written["other"]) == (25.5, {"ok": 8}, entry(1.0, 1))
+    whole = studies.with_entries(written, {"study": entry(7.0, 1)}, studies.Part())
+    assert whole["study"] == entry(7.0, 1)
