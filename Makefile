@@ -12,7 +12,7 @@ PAGE_SOURCES := $(shell find rig/dashboard/page -name '*.ts' -not -path '*/gener
 SOURCES := $(wildcard $(shell git ls-files -co --exclude-standard '*.c' '*.h' '*.go' '*.f' 'go.*' '*/Makefile' 2>/dev/null))
 
 .PHONY: help setup build influxdb demo check test down clean docs tap-for-qemu
-.PHONY: test-c test-clock test-go test-python test-energy test-arrays test-hosts test-kernels test-kills test-long-load test-nvme test-slow-motion test-workloads test-powercut test-powercut-applications test-powercut-guest
+.PHONY: test-c test-clock test-go test-python test-lab test-energy test-arrays test-hosts test-kernels test-kills test-long-load test-nvme test-slow-motion test-workloads test-powercut test-powercut-applications test-powercut-guest
 .PHONY: studies lint bench-agent bench-analysis bench-beyond bench-campaign bench-dashboard bench-power bench-drives bench-lease bench-nvme bench-plan bench-racing bench-series bench-bisect bench-slow-motion bench-trust bench-workloads test-soak fuzz-workloads bench-coefficients bench-audit
 
 help: ## Show the targets
@@ -80,8 +80,11 @@ test-python: build tap-for-qemu ## Python tests: units, real servers, and a camp
 test-clock: build ## Whether powerd keeps time to 100 us with all processors busy, on a machine that does nothing else
 	$(PYTEST) tests/integration/collectors/test_clock_under_load.py
 
+test-lab: build ## Every test on the virtual lab that has no target for itself: those of make test, and those that take minutes
+	JOULERIG_WHOLE_LAB=1 $(PYTEST) tests/lab
+
 test-energy: build ## Twenty runs on a virtual lab, measured against the truth
-	JOULERIG_ENERGY_RUNS=20 $(PYTEST) tests/lab/test_energy_on_the_virtual_lab.py
+	JOULERIG_WHOLE_LAB=1 JOULERIG_ENERGY_RUNS=20 $(PYTEST) tests/lab/test_energy_on_the_virtual_lab.py
 
 test-arrays: build ## Drives of memory, external journals, arrays, emulated disks, and drives side by side, on a virtual lab
 	JOULERIG_ARRAYS=1 $(PYTEST) tests/lab/test_arrays_and_memory_on_the_virtual_lab.py tests/lab/test_stacks_on_the_virtual_lab.py tests/lab/test_side_by_side_on_the_virtual_lab.py
@@ -94,7 +97,7 @@ test-kernels: build ## A campaign over two kernels on a virtual lab, one of whic
 	JOULERIG_KERNELS=1 $(PYTEST) tests/lab/test_kernels_on_the_virtual_lab.py
 
 test-kills: build ## A hundred kills, at random moments, of all that can die: results/bench/durability.json
-	JOULERIG_KILLS=100 $(PYTEST) tests/lab/test_kills_on_the_virtual_lab.py
+	JOULERIG_WHOLE_LAB=1 JOULERIG_KILLS=100 $(PYTEST) tests/lab/test_kills_on_the_virtual_lab.py
 
 test-slow-motion: build ## Whether slow motion changes what depends on time and nothing else, on a virtual lab
 	JOULERIG_SLOW_MOTION=1 $(PYTEST) tests/lab/test_slow_motion_on_the_virtual_lab.py

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from joulerig.rig.common import supervisor
-from tests.support.lab_driver import FACTORS, Lab
+from tests.support.lab_driver import FACTORS, Lab, takes_minutes
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 
@@ -19,11 +19,15 @@ def written(lab: Lab, drive: str) -> tuple[int, int, int]:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"size_bytes": 4294967296 + 512}, "has 4294967296 bytes, the inventory says 4294967808"),
-        ({"serial": "JRSSC9999"}, "no drive with serial 'JRSSC9999'"),
-        ({"wwn": "naa.5000c500a00000ff"}, "has WWN"),
+        pytest.param(
+            {"size_bytes": 4294967296 + 512},
+            "has 4294967296 bytes, the inventory says 4294967808",
+            id="size",
+            marks=takes_minutes,
+        ),
+        pytest.param({"serial": "JRSSC9999"}, "no drive with serial 'JRSSC9999'", id="serial"),
+        pytest.param({"wwn": "naa.5000c500a00000ff"}, "has WWN", id="wwn", marks=takes_minutes),
     ],
-    ids=["size", "serial", "wwn"],
 )
 def test_a_drive_that_differs_from_the_inventory_is_refused_and_untouched(lab: Lab, changes, words):
     inventory = lab.inventory_with("sata-consumer", **changes)
@@ -56,6 +60,7 @@ def test_a_mounted_drive_is_refused_and_untouched(lab: Lab):
         lab.ssh(f"umount /mnt && blkdiscard {device}")
 
 
+@takes_minutes
 def test_an_array_is_made_by_its_campaign_and_measured_as_the_sum_of_its_members_rails(lab: Lab):
     assert lab.ssh("cat /proc/mdstat").count("active") == 0  # 'rig up' makes none
     done = lab.rig("run", str(lab.playbook(name="array", drives=["hdd-array"], factors=FACTORS)))
@@ -66,6 +71,7 @@ def test_an_array_is_made_by_its_campaign_and_measured_as_the_sum_of_its_members
     assert abs(run["error_percent"]) <= 1.0
 
 
+@takes_minutes
 def test_a_member_of_an_array_is_refused_and_untouched(lab: Lab):
     """The array is there since the test before."""
     before = written(lab, "hdd-1")

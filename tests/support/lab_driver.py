@@ -21,6 +21,7 @@ from joulerig.analysis.results.influxdb.client import Client
 from tests.support import ROOT
 
 BIN = ROOT / ".venv" / "bin"
+takes_minutes = pytest.mark.skipif("JOULERIG_WHOLE_LAB" not in os.environ, reason="make test-lab does it")
 Done = subprocess.CompletedProcess[str]
 
 
