@@ -21,7 +21,8 @@ options:
     default: []
   files:
     description:
-      - Files by dest, each with its mode, and its content or src, a file that the controller sends.
+      - Files by dest, each with its mode, and its content, or a secret that is its content and is
+        never shown, or src, a file that the controller sends.
     type: list
     elements: dict
     default: []
@@ -39,7 +40,8 @@ from ansible.module_utils.joulerig.tools import Refused
 
 TEXT = {"type": "str", "required": True}
 FOLDER = {"path": TEXT, "mode": TEXT}
-FILE = {"dest": TEXT, "mode": TEXT, "content": TEXT}
+CONTENT, SECRET = "content", "secret"
+FILE = {"dest": TEXT, "mode": TEXT, CONTENT: {"type": "str"}, SECRET: {"type": "str", "no_log": True}}
 
 
 def main():
@@ -47,13 +49,17 @@ def main():
         argument_spec={
             "folders": {"type": "list", "elements": "dict", "default": [], "options": FOLDER},
             "trees": {"type": "list", "elements": "str", "default": []},
-            "files": {"type": "list", "elements": "dict", "default": [], "options": FILE},
+            "files": {
+                "type": "list", "elements": "dict", "default": [], "options": FILE,
+                "mutually_exclusive": [(CONTENT, SECRET)], "required_one_of": [(CONTENT, SECRET)],
+            },
         },
         supports_check_mode=True,
-    )
+    )  # fmt: skip
     p = module.params
+    wanted = [{**one, CONTENT: one[SECRET] if one[CONTENT] is None else one[CONTENT]} for one in p["files"]]
     try:
-        written = files.have(p["folders"], p["files"], p["trees"], check=module.check_mode)
+        written = files.have(p["folders"], wanted, p["trees"], check=module.check_mode)
     except (Refused, OSError) as error:
         module.fail_json(msg=str(error))
     for path in () if module.check_mode else written:

@@ -52,6 +52,28 @@ def test_a_folder_and_a_file_in_it_are_written(etc, capsys):
     assert [mode(etc / "rig"), mode(etc / "rig/conf")] == ["0750", "0640"]
 
 
+def test_a_secret_is_written_and_is_in_no_answer(etc, capsys):
+    place, secret = etc / "password", "long and random"
+    arguments = {"files": [{"dest": str(place), "mode": "0600", "secret": secret}]}
+    for _ in range(2):
+        answer = have(capsys, arguments)
+        assert secret not in json.dumps(answer)
+    assert (place.read_text(), answer["written"]) == (secret, [])
+    os.mkfifo(etc / "pipe")
+    arguments["files"][0]["dest"] = str(etc / "pipe")
+    answer = have(capsys, arguments)
+    assert answer["msg"] == f"{etc}/pipe: is neither a file nor a folder nor a link"
+    assert secret not in json.dumps(answer)
+
+
+@pytest.mark.parametrize("given", [{}, {"content": "a", "secret": "b"}])
+def test_a_file_has_a_content_or_a_secret(etc, capsys, given):
+    answer = have(capsys, {"files": [{"dest": f"{etc}/x", "mode": "0600", **given}]})
+    assert answer["failed"]
+    assert "content" in answer["msg"]
+    assert not (etc / "x").exists()
+
+
 def test_what_is_as_wanted_is_left_alone(etc, capsys):
     have(capsys, wanted(etc))
     before = (etc / "rig/conf").stat()
@@ -119,7 +141,7 @@ def test_checking_writes_and_records_nothing(etc, capsys):
     assert not Path(paths.STATE).exists()
 
 
-@pytest.mark.parametrize("lacking", ["dest", "mode", "content"])
+@pytest.mark.parametrize("lacking", ["dest", "mode"])
 def test_a_file_without_all_of_it_is_refused(etc, capsys, lacking):
     arguments = wanted(etc)
     del arguments["files"][0][lacking]
