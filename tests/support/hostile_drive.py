@@ -110,6 +110,15 @@ def flushes(name: str) -> int:
     return int(Path(f"/sys/block/{name}/stat").read_text().split()[15])
 
 
+def swapped_out(name: str) -> int:
+    """Return how many pages the kernel has written to its swap space, if a device is of it."""
+    spaces = [line.split()[0] for line in Path("/proc/swaps").read_text().splitlines()[1:]]
+    if not any(space.startswith(f"/dev/{name}") for space in spaces):
+        return 0
+    counters = dict(line.split() for line in Path("/proc/vmstat").read_text().splitlines())
+    return int(counters["pswpout"])
+
+
 def answer(module: Any, **arguments: Any) -> dict[str, Any]:
     """Return what a module's main answers."""
     from ansible.module_utils.testing import patch_module_args
@@ -176,8 +185,11 @@ def ways(drive: dict[str, Any], other: dict[str, Any]) -> Iterator[tuple[str, Ca
 
 
 def attempt(way: Callable[[], dict[str, Any]], device: str) -> dict[str, Any]:
-    """Try a way in a separate process; return its answer and the bytes that it wrote."""
-    before, flushed = counted(device), flushes(device)
+    """Try a way in a separate process; return its answer and the bytes that it wrote.
+
+    `swapped_out`: pages that the kernel may have written there itself meanwhile.
+    """
+    before, flushed, swapped = counted(device), flushes(device), swapped_out(device)
     reader, writer = os.pipe()
     if (child := os.fork()) == 0:
         with os.fdopen(writer, "w") as file:
@@ -194,7 +206,8 @@ def attempt(way: Callable[[], dict[str, Any]], device: str) -> dict[str, Any]:
     settled = os.open(f"/dev/{device}", os.O_RDONLY)
     os.fsync(settled)
     os.close(settled)
-    return {"said": said, "written": counted(device) - before, "flushes": flushed}
+    written, swapped = counted(device) - before, swapped_out(device) - swapped
+    return {"said": said, "written": written, "flushes": flushed, "swapped_out": swapped}
 
 
 def reason(said: dict[str, Any]) -> str:

@@ -271,7 +271,8 @@ def test_nothing_is_written_to_a_drive(drive: Drive, situation: Situation):
     found = drive.attack(situation)
     assert "not made" not in found, found
     for way, one in found.items():
-        assert one["written"] == 0, (way, one)
+        # A machine that is short of memory swaps to a drive that is in use as swap.
+        assert one["written"] == 0 or one["swapped_out"] > 0, (way, one)
         if way == "provisioning":  # it looks at identity alone, and changes nothing
             continue
         assert re.search(situation.words, one["reason"]), (way, one)
