@@ -42,6 +42,7 @@ TEXT = {"type": "str", "required": True}
 FOLDER = {"path": TEXT, "mode": TEXT}
 CONTENT, SECRET = "content", "secret"
 FILE = {"dest": TEXT, "mode": TEXT, CONTENT: {"type": "str"}, SECRET: {"type": "str", "no_log": True}}
+EITHER = {"mutually_exclusive": [(CONTENT, SECRET)], "required_one_of": [(CONTENT, SECRET)]}
 
 
 def main():
@@ -49,13 +50,10 @@ def main():
         argument_spec={
             "folders": {"type": "list", "elements": "dict", "default": [], "options": FOLDER},
             "trees": {"type": "list", "elements": "str", "default": []},
-            "files": {
-                "type": "list", "elements": "dict", "default": [], "options": FILE,
-                "mutually_exclusive": [(CONTENT, SECRET)], "required_one_of": [(CONTENT, SECRET)],
-            },
+            "files": {"type": "list", "elements": "dict", "default": [], "options": FILE, **EITHER},
         },
         supports_check_mode=True,
-    )  # fmt: skip
+    )
     p = module.params
     wanted = [{**one, CONTENT: one[SECRET] if one[CONTENT] is None else one[CONTENT]} for one in p["files"]]
     try:
