@@ -16,48 +16,66 @@ def written(lab: Lab, drive: str) -> tuple[int, int, int]:
     return counters["writes"], counters["discards"], counters["flushes"]
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        pytest.param(
-            {"size_bytes": 4294967296 + 512},
-            "has 4294967296 bytes, the inventory says 4294967808",
-            id="size",
-            marks=takes_minutes,
-        ),
-        pytest.param({"serial": "JRSSC9999"}, "no drive with serial 'JRSSC9999'", id="serial"),
-        pytest.param({"wwn": "naa.5000c500a00000ff"}, "has WWN", id="wwn", marks=takes_minutes),
-    ],
-)
-def test_a_drive_that_differs_from_the_inventory_is_refused_and_untouched(lab: Lab, changes, words):
-    inventory = lab.inventory_with("sata-consumer", **changes)
-    before = written(lab, "sata-consumer")
-    playbook = lab.playbook(name="differs", drives=["sata-consumer"], factors=FACTORS)
-    done = lab.rig("run", str(playbook), inventory=inventory)
-    run = lab.results_of()["runs"][0]
-    assert done.returncode != 0
-    assert run["status"] == "refused"
-    assert words in run["reason"]
-    assert written(lab, "sata-consumer") == before
+# By drive what the inventory says otherwise, and of the refusal's words.
+DIFFERENT = {
+    "sata-consumer": (
+        {"size_bytes": 4294967296 + 512},
+        "has 4294967296 bytes, the inventory says 4294967808",
+    ),
+    "nvme-consumer": ({"serial": "JRNVC9999"}, "no drive with serial 'JRNVC9999'"),
+    "hdd-3": ({"wwn": "naa.5000c500a00000ff"}, "has WWN"),
+}
+MOUNTED = "sata-plp"
 
 
-def test_a_mounted_drive_is_refused_and_untouched(lab: Lab):
+@pytest.fixture(scope="module")
+def refused(lab: Lab):
+    """A campaign over drives that differ from the inventory and one that is mounted.
+
+    Returns what `rig run` came to, its runs by drive, and what was written to each drive before and
+    after.
+    """
     device = "/dev/disk/by-id/*JRSSP0001"
-    lab.ssh(f"mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 {device}")
-    lab.ssh(f"mkdir -p /mnt && mount {device} /mnt")
     lab.ssh(
-        "echo precious > /mnt/file; sync; mount -o remount,ro /mnt"
+        f"mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 {device} && mkdir -p /mnt"
+        f" && mount {device} /mnt && echo precious > /mnt/file; sync; mount -o remount,ro /mnt"
     )  # read-only: nothing else writes to it
+
+    def differ(host):
+        for name, (changes, _) in DIFFERENT.items():
+            host["drives"][name].update(changes)
+
+    inventory = lab.inventory_copy(differ, "inventory-different")
+    drives = [*DIFFERENT, MOUNTED]
     try:
-        before = written(lab, "sata-plp")
-        done = lab.rig("run", str(lab.playbook(name="mounted", drives=["sata-plp"], factors=FACTORS)))
-        run = lab.results_of()["runs"][0]
-        assert done.returncode != 0
-        assert (run["status"], "is mounted at /mnt" in run["reason"]) == ("refused", True), run["reason"]
-        assert written(lab, "sata-plp") == before
+        before = {name: written(lab, name) for name in drives}
+        playbook = lab.playbook(name="differs", drives=drives, factors=FACTORS)
+        done = lab.rig("run", str(playbook), inventory=inventory)
+        after = {name: written(lab, name) for name in drives}
         assert lab.ssh("cat /mnt/file") == "precious\n"
+        yield done, {run["factors"]["drive"]: run for run in lab.results_of()["runs"]}, before, after
     finally:
         lab.ssh(f"umount /mnt && blkdiscard {device}")
+
+
+@pytest.mark.parametrize("drive", DIFFERENT)
+def test_a_drive_that_differs_from_the_inventory_is_refused(refused, drive):
+    _, runs, _, _ = refused
+    assert runs[drive]["status"] == "refused"
+    assert DIFFERENT[drive][1] in runs[drive]["reason"]
+
+
+def test_a_mounted_drive_is_refused(refused):
+    _, runs, _, _ = refused
+    assert runs[MOUNTED]["status"] == "refused"
+    assert "is mounted at /mnt" in runs[MOUNTED]["reason"]
+
+
+def test_a_campaign_whose_drives_are_refused_fails_and_writes_to_none(refused):
+    done, runs, before, after = refused
+    assert done.returncode != 0
+    assert len(runs) == len(DIFFERENT) + 1
+    assert after == before
 
 
 @takes_minutes

@@ -27,7 +27,11 @@ def words(source: str) -> str:
 
 def pdf_pages(folder: Path) -> list[str]:
     (path,) = report.write(folder, ["pdf"])
-    return [" ".join(page.extract_text().split()) for page in pypdf.PdfReader(path).pages]
+    return text_of_pages(pypdf.PdfReader(path))
+
+
+def text_of_pages(pdf: pypdf.PdfReader) -> list[str]:
+    return [" ".join(page.extract_text().split()) for page in pdf.pages]
 
 
 def svgs(source: str) -> list[str]:
