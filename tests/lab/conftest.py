@@ -11,6 +11,12 @@ import pytest
 from tests.support.host_picture import take_picture
 from tests.support.lab_driver import Lab
 
+LAST = "test_release_on_the_virtual_lab.py"  # after it the host has to be provisioned again
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.name == LAST)
+
 
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """After a release a host is what it was before `rig up`, whatever ran on it in between.
 
-The last of the lab's tests: the host has to be provisioned again after it.
+The last of the lab's tests (conftest.py): the host has to be provisioned again after it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -78,8 +77,8 @@ PLAYBOOK = """
 
 
 @pytest.fixture(scope="module")
-def released(lab: Lab, request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
-    """Install a package too, give the host back, and provision it again where a test needs it."""
+def released(lab: Lab) -> dict[str, Any]:
+    """Install a package too, and give the host back."""
     lab.ssh(REPOSITORY)
     playbook, seen = lab.folder / "between.yml", lab.folder / "seen.json"
     names = {
@@ -102,18 +101,13 @@ def released(lab: Lab, request: pytest.FixtureRequest) -> Iterator[dict[str, Any
     assert done.returncode == 0, done.stdout + done.stderr
     former = lab.ssh("dpkg-query --show --showformat='${db:Status-Status}' jr-former")
     lab.ssh(REMOVED)
-    yield {
+    return {
         "output": done.stdout,
         "provisioned": provisioned,
         "after": take_picture(lab),
         "former": former,
         "trim": json.loads(seen.read_text()),
     }
-    items = request.session.items
-    last = max(number for number, item in enumerate(items) if item.path == request.path)
-    if items[last + 1 :]:
-        done = lab.rig("up")
-        assert done.returncode == 0, done.stderr
 
 
 ON = ["ActiveState=active", "UnitFileState=enabled"]
