@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.capturers import Capture
 from tests.support.emulated_usb import Kit, Sensor
+from tests.support.programs import wait_for
 
 AMMETER = ("--set", "millivolts=5000")
 
@@ -93,8 +94,8 @@ def test_powersensor3_gives_the_pairs_in_use_by_their_memory():
         assert taken.samples("volts1")[0] == pytest.approx(12.0, abs=step / 0.2)
         start = taken.events()[0]
         assert indices(taken.frames_of("amps0"))[:2000] == list(range(2000))
+        wait_for(lambda: device.asked.endswith(b"T"), 10, "it is left stopped")
     assert (start["vendor"], start["samplerate_hz"]) == ("PowerSensor3", 20_000)
-    assert device.asked.endswith(b"T"), "it is left stopped"
 
 
 def test_powersensor3_sets_that_its_clock_misses_are_holes():

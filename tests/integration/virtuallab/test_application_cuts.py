@@ -163,10 +163,10 @@ def test_results_report_and_bundle_are_those_of_any_power_cut(cuts_of, tmp_path)
     ("application", "fates"),
     [
         ("toystore", set()),
-        ("sqlite-wal", set()),
-        ("sqlite-extra", set()),
+        pytest.param("sqlite-wal", set(), marks=ENOUGH),
+        pytest.param("sqlite-extra", set(), marks=ENOUGH),
         ("sqlite", {"lost"}),
-        ("toystore-no-fsync", {"lost"}),
+        pytest.param("toystore-no-fsync", {"lost"}, marks=ENOUGH),
         ("toystore-wrong-file", {"lost", "torn"}),
         ("toystore-no-directory-fsync", {"lost"}),
         ("toystore-write-order", {"torn"}),
