@@ -14,7 +14,7 @@ import pytest
 from tests.support.host_picture import OWN_MODULES, differences, left_behind, take_picture
 from tests.support.lab_driver import Lab
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(1500)]
 
 TRIM = "fstrim.timer"
 
