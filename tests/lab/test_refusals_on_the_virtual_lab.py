@@ -53,9 +53,9 @@ def refused(lab: Lab):
         done = lab.rig("run", str(playbook), inventory=inventory)
         after = {name: written(lab, name) for name in drives}
         assert lab.ssh("cat /mnt/file") == "precious\n"
-        yield done, {run["cell"].partition("/")[0]: run for run in lab.results_of()["runs"]}, before, after
     finally:
         lab.ssh(f"umount /mnt && blkdiscard {device}")
+    return done, {run["cell"].partition("/")[0]: run for run in lab.results_of()["runs"]}, before, after
 
 
 @pytest.mark.parametrize("drive", DIFFERENT)
