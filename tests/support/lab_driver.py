@@ -21,7 +21,8 @@ from joulerig.analysis.results.influxdb.client import Client
 from tests.support import ROOT
 
 BIN = ROOT / ".venv" / "bin"
-takes_minutes = pytest.mark.skipif("JOULERIG_WHOLE_LAB" not in os.environ, reason="make test-lab does it")
+WHOLE_LAB = "JOULERIG_WHOLE_LAB" in os.environ
+takes_minutes = pytest.mark.skipif(not WHOLE_LAB, reason="make test-lab does it")
 Done = subprocess.CompletedProcess[str]
 
 
