@@ -62,16 +62,18 @@ class Part:
     def __str__(self) -> str:
         return " ".join(f"{name}={','.join(values)}" for name, values in self.only.items())
 
-    def part_of(self, short: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a short form's part.
+    def part_of(self, study: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the part of a study's short form.
 
-        What it excludes is kept where it excludes any of it: a rule about nothing is refused.
+        What the study excludes is kept where it excludes any of it: a rule about nothing is
+        refused.
         """
+        short = study["short"]
         factors = {name: list(values) for name, values in self.only.items() if name != "drive"}
         part = {**short, "factors": {**short.get("factors", {}), **factors}}
         if "drive" in self.only:
             part["drives"] = list(self.only["drive"])
-        rules = (self._left_of(rule) for rule in short.get("exclude", []))
+        rules = (self._left_of(rule) for rule in short.get("exclude", study.get("exclude", [])))
         return {**part, "exclude": [rule for rule in rules if rule is not None]}
 
     def _left_of(self, rule: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -95,7 +97,7 @@ def playbook_of(lab: Lab, name: str, slow_motion: float | None, part: Part) -> P
     fields = playbooks.mapping(shipped)
     if slow_motion is not None:
         fields["slow_motion"] = slow_motion
-    return lab.write_playbook({**fields, "short": part.part_of(fields["short"])})
+    return lab.write_playbook({**fields, "short": part.part_of(fields)})
 
 
 def repeated(lab: Lab, name: str, slow_motion: float | None, part: Part) -> dict[str, Any]:

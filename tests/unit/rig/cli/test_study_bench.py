@@ -32,12 +32,19 @@ SHORT = {
 def test_a_part_of_a_study_has_its_drives_and_levels_and_what_it_excludes_of_them():
     part = studies.Part.read(["workload=w,y", "drive=a"])
     assert str(part) == "drive=a workload=w,y"
-    assert part.part_of(SHORT) == {
+    assert part.part_of({"short": SHORT}) == {
         "drives": ["a"],
         "factors": {"kernel": ["k1", "k2"], "workload": ["w", "y"]},
         "exclude": [{"drive": ["a"], "workload": ["w"], "reason": "one"}],
         "replicates": 3,
     }
+
+
+def test_a_part_excludes_what_the_study_does_where_its_short_form_says_nothing():
+    rule = {"drive": ["a", "b"], "workload": "w", "reason": "one"}
+    study = {"exclude": [rule], "short": {"replicates": 3}}
+    assert studies.Part().part_of(study)["exclude"] == [rule]
+    assert studies.Part.read(["drive=a"]).part_of(study)["exclude"] == [{**rule, "drive": ["a"]}]
 
 
 @pytest.mark.parametrize("word", ["workload", "workload=", "=w"])
