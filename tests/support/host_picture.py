@@ -35,8 +35,6 @@ def files(*roots):
                 what = ""
                 if stat.S_ISLNK(state.st_mode):
                     what = os.readlink(path)
-                elif stat.S_ISREG(state.st_mode) and state.st_size > 1 << 20:  # a kernel, a program
-                    what = f"{state.st_size} bytes of {state.st_mtime_ns}"
                 elif stat.S_ISREG(state.st_mode):
                     with open(path, "rb") as file:
                         what = hashlib.sha256(file.read()).hexdigest()

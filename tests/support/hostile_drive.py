@@ -111,12 +111,12 @@ def flushes(name: str) -> int:
 
 
 def swapped_out(name: str) -> int:
-    """Return how many pages the kernel has written to its swap space, if a device is of it."""
+    """Return the bytes that the kernel has swapped out, if a device or its partition is used so."""
     spaces = [line.split()[0] for line in Path("/proc/swaps").read_text().splitlines()[1:]]
-    if not any(space.startswith(f"/dev/{name}") for space in spaces):
+    if not any(f"{space}p".startswith(f"/dev/{name}p") for space in spaces):
         return 0
     counters = dict(line.split() for line in Path("/proc/vmstat").read_text().splitlines())
-    return int(counters["pswpout"])
+    return int(counters["pswpout"]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def answer(module: Any, **arguments: Any) -> dict[str, Any]:
@@ -187,7 +187,7 @@ def ways(drive: dict[str, Any], other: dict[str, Any]) -> Iterator[tuple[str, Ca
 def attempt(way: Callable[[], dict[str, Any]], device: str) -> dict[str, Any]:
     """Try a way in a separate process; return its answer and the bytes that it wrote.
 
-    `swapped_out`: pages that the kernel may have written there itself meanwhile.
+    `swapped_out`: bytes that the kernel may have written there itself meanwhile.
     """
     before, flushed, swapped = counted(device), flushes(device), swapped_out(device)
     reader, writer = os.pipe()
