@@ -84,7 +84,7 @@ test-lab: build ## Every test on the virtual lab that has no target for itself: 
 	JOULERIG_WHOLE_LAB=1 $(PYTEST) tests/lab
 
 test-energy: build ## Twenty runs on a virtual lab, measured against the truth
-	JOULERIG_WHOLE_LAB=1 JOULERIG_ENERGY_RUNS=20 $(PYTEST) tests/lab/test_energy_on_the_virtual_lab.py
+	JOULERIG_ENERGY_RUNS=20 $(PYTEST) tests/lab/test_energy_on_the_virtual_lab.py
 
 test-arrays: build ## Drives of memory, external journals, arrays, emulated disks, and drives side by side, on a virtual lab
 	JOULERIG_ARRAYS=1 $(PYTEST) tests/lab/test_arrays_and_memory_on_the_virtual_lab.py tests/lab/test_stacks_on_the_virtual_lab.py tests/lab/test_side_by_side_on_the_virtual_lab.py
@@ -97,7 +97,7 @@ test-kernels: build ## A campaign over two kernels on a virtual lab, one of whic
 	JOULERIG_KERNELS=1 $(PYTEST) tests/lab/test_kernels_on_the_virtual_lab.py
 
 test-kills: build ## A hundred kills, at random moments, of all that can die: results/bench/durability.json
-	JOULERIG_WHOLE_LAB=1 JOULERIG_KILLS=100 $(PYTEST) tests/lab/test_kills_on_the_virtual_lab.py
+	JOULERIG_KILLS=100 $(PYTEST) tests/lab/test_kills_on_the_virtual_lab.py
 
 test-slow-motion: build ## Whether slow motion changes what depends on time and nothing else, on a virtual lab
 	JOULERIG_SLOW_MOTION=1 $(PYTEST) tests/lab/test_slow_motion_on_the_virtual_lab.py

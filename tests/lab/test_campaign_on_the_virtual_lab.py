@@ -223,8 +223,8 @@ def test_a_workload_of_the_engine_comes_to_the_host_and_loads_its_drive(lab: Lab
     assert lab.ssh("pgrep -c flowop || true").strip() == "0"
 
 
-def assert_of_the_engine(lab: Lab, campaign: str, run) -> None:
-    """A run's AI, its engine's report, and that the caches were empty at its begin."""
+def assert_of_the_engine(lab: Lab, campaign: str, run) -> dict:
+    """A run's AI, and that the caches were empty at its begin; return its engine's report."""
     assert run["ai_ops_per_joule"] == pytest.approx(run["performance"]["ops"] / run["joules"])
     place = lab.results / campaign / "runs" / run["id"]
     report = json.loads((place / "load.json").read_text())
@@ -232,6 +232,7 @@ def assert_of_the_engine(lab: Lab, campaign: str, run) -> None:
     caches = json.loads((place / "settings.json").read_text())["caches"]
     assert caches["pages_cached"] <= 0.01 * caches["pages_asked"]
     assert caches["files"] > 0
+    return report
 
 
 def test_a_run_outlives_its_controller_and_is_collected_by_a_resumption(lab: Lab):
@@ -257,11 +258,10 @@ def test_a_run_outlives_its_controller_and_is_collected_by_a_resumption(lab: Lab
     gone_ns = time.time_ns()
     done = lab.rig("run", str(playbook), "--resume", cut_off)
     assert done.returncode == 0, done.stdout + done.stderr
-    found = lab.results_of(cut_off)
-    [run] = found["runs"]
+    [run] = lab.results_of(cut_off)["runs"]
     assert run["status"] == "ok"
-    assert_of_the_engine(lab, cut_off, run)
-    assert {"delete", "create", "append", "fsync"} <= set(_classes(lab, found, run))
+    report = assert_of_the_engine(lab, cut_off, run)
+    assert {"delete", "create", "append", "fsync"} <= {one["name"] for one in report["classes"]}
     assert 59 < run["phases"][3]["seconds"] < 65
     assert run["phases"][3]["end_ns"] > gone_ns, "the load went on"
     assert abs(run["joules"] - run["true_joules"]) <= 0.01 * run["true_joules"]
@@ -315,12 +315,6 @@ def _seconds_of_load(lab: Lab) -> int:
     """How long flowop has been loading; 0 while it does not, or lays out its files."""
     running = lab.ssh("ps -o etimes=,args= -C flowop || true").splitlines()
     return max((int(line.split()[0]) for line in running if "--keep" in line), default=0)
-
-
-def _classes(lab: Lab, found, run) -> list[str]:
-    """Classes of operations in the run's report."""
-    report = lab.results / found["campaign"] / "runs" / run["id"] / "load.json"
-    return [one["name"] for one in json.loads(report.read_text())["classes"]]
 
 
 @takes_minutes

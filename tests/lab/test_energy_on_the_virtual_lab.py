@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from joulerig.analysis.results import waveform
-from tests.support.lab_driver import FACTORS, Lab, copied_inventory, takes_minutes
+from tests.support.lab_driver import FACTORS, WHOLE_LAB, Lab, copied_inventory
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 
@@ -101,7 +101,7 @@ def broken(lab: Lab) -> Iterator[Path]:
         assert done.returncode == 0, done.stderr
 
 
-@takes_minutes
+@pytest.mark.skipif(not (LONG or WHOLE_LAB), reason="make test-lab does it")
 def test_what_an_instrument_loses_is_in_the_ledger_and_the_bounds_and_makes_the_run_partial(
     lab: Lab, broken: Path
 ):

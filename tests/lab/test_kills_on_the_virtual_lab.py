@@ -32,7 +32,7 @@ from joulerig.rig.controller import services
 from tests.support import ROOT
 from tests.support.kept_campaign import KeptCampaign, planned
 from tests.support.kills import LEFT, SETTINGS, Kills, controllers
-from tests.support.lab_driver import FACTORS, Lab, takes_minutes
+from tests.support.lab_driver import FACTORS, WHOLE_LAB, Lab
 from tests.support.programs import wait_for
 from tests.support.ssh_proxy import SshProxy
 
@@ -106,7 +106,7 @@ def _orphans(lab: Lab, kills: Kills) -> list[str]:
     return found + [f"{one['meter']} is recorded" for one in meters if one["recording"]]
 
 
-@takes_minutes
+@pytest.mark.skipif(not (MOMENTS or WHOLE_LAB), reason="make test-lab does it")
 def test_a_campaign_has_exactly_its_plan_whatever_was_killed(killed):
     lab, kills = killed
     moments = MOMENTS or len(SHORT)
