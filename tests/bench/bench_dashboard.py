@@ -48,6 +48,7 @@ VIEWERS = 20
 PIXEL_SECONDS, VIEWERS_SECONDS, SETTLE_SECONDS = 60.0, 30.0, 5.0
 BUCKET_SECONDS = 0.1
 MOST_DELAY_MS, MOST_CORES = 1000.0, 0.5
+LEAST_FRAMES, MOST_FRAMES = 3.0, 5.0  # in a second, of four
 # Notes [wall time, time until which the traces are drawn] whenever the latter changes, both in ms.
 NOTE_FRAMES = """() => {
   window.rigNoted = [];
@@ -83,6 +84,7 @@ def main() -> int:
         found["sample_to_pixel_ms_median"] <= MOST_DELAY_MS
         and found["long_tasks_over_100ms"] == 0
         and found["server_cores"] <= MOST_CORES
+        and LEAST_FRAMES <= found["frames_per_second"] <= MOST_FRAMES
     )
     path = ROOT / "results" / "bench" / "dashboard.json"
     path.write_text(json.dumps(found, indent=1) + "\n")
