@@ -49,15 +49,17 @@ class Part:
 
     @classmethod
     def read(cls, words: Sequence[str]) -> Part:
-        """Read "drive=a,b" and "workload=c".
+        """Read "drive=a,b" and "workload=c"; the values of a name that is there twice are joined.
 
         Raises ValueError for a word that is no such pair.
         """
-        pairs = [word.partition("=") for word in words]
-        for word, (name, _, values) in zip(words, pairs, strict=True):
+        only: dict[str, list[str]] = {}
+        for word in words:
+            name, _, values = word.partition("=")
             if not (name and values):
                 raise ValueError(f"{word}: not of the form NAME=VALUE,VALUE")
-        return cls({name: values.split(",") for name, _, values in sorted(pairs)})
+            only.setdefault(name, []).extend(values.split(","))
+        return cls(dict(sorted(only.items())))
 
     def __str__(self) -> str:
         return " ".join(f"{name}={','.join(values)}" for name, values in self.only.items())

@@ -47,6 +47,11 @@ def test_a_part_excludes_what_the_study_does_where_its_short_form_says_nothing()
     assert studies.Part.read(["drive=a"]).part_of(study)["exclude"] == [{**rule, "drive": ["a"]}]
 
 
+def test_a_name_that_is_there_twice_has_the_values_of_both():
+    part = studies.Part.read(["workload=w", "drive=a", "drive=b,c"])
+    assert str(part) == "drive=a,b,c workload=w"
+
+
 @pytest.mark.parametrize("word", ["workload", "workload=", "=w"])
 def test_a_part_that_says_nothing_is_refused(word):
     with pytest.raises(ValueError, match="NAME=VALUE"):
