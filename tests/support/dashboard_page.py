@@ -6,8 +6,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from playwright.sync_api import Browser, Page, Playwright
+from playwright.sync_api import Browser, Page, Playwright, expect
 
+PATIENCE_MS = 30_000  # with what a page is to show, of a machine that does other things too
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -19,10 +20,11 @@ ARGUMENTS = [
 
 
 def launch(playwright: Playwright) -> Browser:
+    expect.set_options(timeout=PATIENCE_MS)
     return playwright.chromium.launch(executable_path="/usr/bin/chromium", args=ARGUMENTS)
 
 
-def wait_for(page: Page, expression: str, seconds: float = 15) -> Any:
+def wait_for(page: Page, expression: str, seconds: float = PATIENCE_MS / 1000) -> Any:
     """Return the first true value of a JavaScript expression; the page forbids eval."""
     end = time.monotonic() + seconds
     while True:

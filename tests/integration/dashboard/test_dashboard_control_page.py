@@ -15,7 +15,6 @@ from tests.support.dashboard_lab import Lab
 from tests.support.dashboard_page import wait_for
 
 SECOND = 1_000_000_000
-PATIENCE = 30_000  # ms
 TOKEN = "a-token-of-this-test"
 
 
@@ -43,7 +42,7 @@ def asked(journal: WritableJournal) -> str | None:
 
 
 def press(page: Page, name: str) -> None:
-    page.locator("#controls").get_by_role("button", name=name, exact=True).click(timeout=PATIENCE)
+    page.locator("#controls").get_by_role("button", name=name, exact=True).click()
 
 
 def give(page: Page, token: str) -> None:
@@ -54,7 +53,7 @@ def give(page: Page, token: str) -> None:
 
 
 def expect_answer(page: Page, text: str) -> None:
-    expect(page.locator("#control-answer")).to_contain_text(text, timeout=PATIENCE)
+    expect(page.locator("#control-answer")).to_contain_text(text)
 
 
 def test_a_campaign_is_paused_goes_on_and_is_stopped(lab: Lab, journal: WritableJournal, page: Page):
@@ -70,7 +69,7 @@ def test_a_campaign_is_paused_goes_on_and_is_stopped(lab: Lab, journal: Writable
     expect_answer(page, f"✓ {journal.campaign}: is paused after what runs now")
     assert asked(journal) == "pause"
     expect(page.locator("#token-form")).to_be_hidden()
-    expect(page.locator("#events")).to_contain_text("by the dashboard", timeout=PATIENCE)
+    expect(page.locator("#events")).to_contain_text("by the dashboard")
 
     page.reload()  # the tab keeps the token
     press(page, "Resume")
@@ -93,8 +92,8 @@ def test_a_campaign_is_paused_goes_on_and_is_stopped(lab: Lab, journal: Writable
 
 def test_a_run_is_retried_once_no_process_executes_it(lab: Lab, journal: WritableJournal, page: Page):
     page.goto(lab.dashboard.url + "campaign")
-    expect(page.get_by_label("Run to retry")).to_have_text("run 2, failed", timeout=PATIENCE)
-    expect(page.locator("#failures")).to_contain_text("exit code 1", timeout=PATIENCE)
+    expect(page.get_by_label("Run to retry")).to_have_text("run 2, failed")
+    expect(page.locator("#failures")).to_contain_text("exit code 1")
     press(page, "Retry a run")
     give(page, TOKEN)
     expect_answer(page, "is executed by process")
@@ -103,5 +102,5 @@ def test_a_run_is_retried_once_no_process_executes_it(lab: Lab, journal: Writabl
     expect_answer(page, "is planned again; resume the campaign to execute it")
     (status,) = journal.database.execute("SELECT status FROM run WHERE ordinal = 2").fetchone()
     assert status == "planned"
-    expect(page.locator("#failures")).to_have_text("None.", timeout=PATIENCE)
+    expect(page.locator("#failures")).to_have_text("None.")
     wait_for(page, "document.querySelector('[data-action=retry]').disabled")
