@@ -28,9 +28,19 @@ FIELDS = {
 
 
 def measured(lab: Lab, name: str, inventory: Path | None = None) -> str:
-    """Execute a campaign; return its id."""
-    playbook = lab.playbook(name=name, **FIELDS)
-    provided(lab.rig("run", str(playbook), inventory=inventory, timeout=1800), name)
+    """Execute a campaign of FIELDS under a name; return its id."""
+    return executed(lab, inventory, **{**FIELDS, "name": name})
+
+
+def executed(lab: Lab, inventory: Path | None = None, **campaign: Any) -> str:
+    """Execute a campaign, which has a name; return its id."""
+    done = lab.rig("run", str(lab.playbook(**campaign)), inventory=inventory, timeout=7200)
+    provided(done, f"rig run, {campaign['name']}")
+    return newest(lab, campaign["name"])
+
+
+def newest(lab: Lab, name: str) -> str:
+    """Return the id of the last campaign of a name; an interrupted one may stand before it."""
     return next(one for one in reversed(lab.campaigns()) if one.startswith(f"{name}-"))
 
 
@@ -56,7 +66,8 @@ def with_twice_the_idle_watts(profile: dict[str, Any]) -> dict[str, Any]:
 
 def provided(done: Done, what: str) -> None:
     if done.returncode:
-        raise NotShownError(f"{what}: {(done.stderr.strip().splitlines() or ['no output'])[-1]}")
+        said = done.stderr.strip() or done.stdout.strip() or "no output"
+        raise NotShownError(f"{what}: {said.splitlines()[-1]}")
 
 
 def last_line(done: Done) -> str:

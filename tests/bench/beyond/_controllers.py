@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from tests.bench.beyond import NotShownError
+from tests.bench.beyond import _campaigns
 from tests.support import ROOT
 from tests.support.lab_driver import Lab
 
@@ -23,9 +23,7 @@ def instead(lab: Lab, name: str, changes: Mapping[str, Callable[[Profile], None]
     inventory = _inventory(lab, name, changes)
     lab.rig("down")
     try:
-        up = lab.rig("up", inventory=inventory, timeout=1800)
-        if up.returncode:
-            raise NotShownError(f"rig up: {up.stderr.splitlines()[-1:]}")
+        _campaigns.provided(lab.rig("up", inventory=inventory, timeout=1800), "rig up")
         yield inventory
     finally:
         lab.rig("down", inventory=inventory)
@@ -34,15 +32,9 @@ def instead(lab: Lab, name: str, changes: Mapping[str, Callable[[Profile], None]
 
 def measured(lab: Lab, inventory: Path, **campaign: Any) -> str:
     """Execute a campaign, check it with `rig verify`, and return its id."""
-    before = set(lab.campaigns())
-    done = lab.rig("run", str(lab.playbook(**campaign)), inventory=inventory, timeout=7200)
-    new = sorted(set(lab.campaigns()) - before)
-    if done.returncode or not new:
-        raise NotShownError(f"rig run: {(done.stderr or done.stdout).splitlines()[-1:]}")
-    verified = lab.rig("verify", new[-1], inventory=inventory)
-    if verified.returncode:
-        raise NotShownError(f"rig verify {new[-1]}: {verified.stdout.splitlines()[-1:]}")
-    return new[-1]
+    done = _campaigns.executed(lab, inventory, **campaign)
+    _campaigns.provided(lab.rig("verify", done, inventory=inventory), f"rig verify {done}")
+    return done
 
 
 def _inventory(lab: Lab, name: str, changes: Mapping[str, Callable[[Profile], None]]) -> Path:

@@ -7,6 +7,7 @@ import json
 
 from joulerig.virtuallab import profile
 from tests.bench.beyond import NotShownError
+from tests.bench.beyond._campaigns import executed, provided
 from tests.support.lab_driver import Lab
 
 DRIVE, PROFILE = "nvme-plp", "nvme-enterprise"
@@ -21,25 +22,20 @@ WORKLOADS = [
 
 
 def show(lab: Lab) -> str:
-    playbook = lab.playbook(
+    campaign = executed(
+        lab,
         name="coefficients",
         drives=[DRIVE],
         replicates=2,
         factors={"filesystem": ["ext4", "xfs"], "scheduler": ["none"], "workload": WORKLOADS},
     )
-    ran = lab.rig("run", str(playbook), timeout=3600)
-    if ran.returncode:
-        raise NotShownError(f"rig run: exit code {ran.returncode}: {ran.stderr.strip()[-200:]}")
-    campaign = next(name for name in lab.campaigns() if name.startswith("coefficients-"))
     path = lab.folder / "coefficients.json"
     for words in (
         ("export", campaign),
         ("verify", campaign),
         ("export", campaign, "--coefficients", str(path)),
     ):
-        done = lab.rig(*words)
-        if done.returncode:
-            raise NotShownError(f"rig {words[0]}: {(done.stdout + done.stderr).strip()[-200:]}")
+        provided(lab.rig(*words), f"rig {words[0]}")
     (drive,) = json.loads(path.read_text())["drives"]
     found = {one["name"]: one for one in drive["coefficients"] if one["cell"] is None}
     own = _parameters()

@@ -7,6 +7,7 @@ import json
 
 from joulerig.analysis.results.schema import Status
 from tests.bench.beyond import NotShownError
+from tests.bench.beyond._campaigns import newest, provided
 from tests.support import ROOT
 from tests.support.lab_driver import Lab
 
@@ -15,10 +16,8 @@ CAMPAIGN_SECONDS = 3600
 
 
 def show(lab: Lab) -> str:
-    done = lab.rig("run", "--short", str(PLAYBOOK), timeout=CAMPAIGN_SECONDS)
-    if done.returncode:
-        raise NotShownError((done.stderr.strip().splitlines() or ["no word"])[-1])
-    campaign = lab.campaigns()[-1]
+    provided(lab.rig("run", "--short", str(PLAYBOOK), timeout=CAMPAIGN_SECONDS), "rig run")
+    campaign = newest(lab, "fill-and-age")
     found = []
     for run in lab.results_of(campaign)["runs"]:
         levels = run["factors"]

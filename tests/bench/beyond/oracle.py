@@ -12,6 +12,7 @@ from typing import Any
 
 from joulerig.virtuallab.blocklog import device
 from tests.bench.beyond import NotShownError
+from tests.bench.beyond._campaigns import newest, provided
 from tests.support.lab_driver import Lab
 
 HOST_SECONDS = 900  # an emulated host on a busy machine may start for more than the default
@@ -36,15 +37,13 @@ def show(lab: Lab) -> str:
     )
     done = lab.rig("run", str(playbook), timeout=3600)
     # It fails where a promise was broken, which is what the second subject is for.
-    [campaign] = [name for name in lab.campaigns() if name.startswith("oracle-")]
+    campaign = newest(lab, "oracle")
     reported = lab.results_of(campaign)
     found = {one["application"]: one for one in reported["power_cuts"]}
     kept, broke = (found[str(one["application"])]["verdict"] for one in SUBJECTS)
     if (kept["cuts"], kept["broken_cuts"]) != (1, 0) or broke["broken_cuts"] != 1:
         raise NotShownError(f"{kept['statement']} {broke['statement']} {done.stderr[-300:]}")
-    verified = lab.rig("verify", campaign)
-    if verified.returncode:
-        raise NotShownError(f"rig verify: {verified.stdout[-300:]}{verified.stderr[-300:]}")
+    provided(lab.rig("verify", campaign), "rig verify")
     joules = found["sqlite-wal"]["joules_per_durable_write"]
     if joules is None:
         raise NotShownError("no joules for a durable transaction")
