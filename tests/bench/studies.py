@@ -200,9 +200,11 @@ def with_entries(
 def _with_part(study: Mapping[str, Any], entry: dict[str, Any], part: Part) -> dict[str, Any]:
     """Return a study's entry with one of its parts; what was run as a whole before is dropped.
 
-    A claim is judged by the part that has its runs: others leave it undecided.
+    A claim is judged by the part that has its runs: others leave it undecided. Of several that
+    decide it the one that was run last does.
     """
-    parts = {**study.get("parts", {}), str(part): entry}
+    others = {name: one for name, one in study.get("parts", {}).items() if name != str(part)}
+    parts = {**others, str(part): entry}
     claims_of: dict[tuple[str, str], dict[str, Any]] = {}
     for one in parts.values():
         for claim in one["claims"]:

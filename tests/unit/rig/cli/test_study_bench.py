@@ -78,5 +78,9 @@ def test_a_study_has_the_claims_of_its_parts_each_of_the_part_that_has_its_runs(
         "two": "does not hold",
     }
     assert (study["seconds"], study["runs"], written["other"]) == (25.5, {"ok": 8}, entry(1.0, 1))
+    for words, verdict in (("workload=w,x", "holds"), ("workload=w", "does not hold")):
+        found = entry(20.0, 6, one=verdict)
+        written = studies.with_entries(written, {"study": found}, studies.Part.read([words]))
+        assert written["study"]["claims"][0]["verdict"] == verdict, "of the part that was run last"
     whole = studies.with_entries(written, {"study": entry(7.0, 1)}, studies.Part())
     assert whole["study"] == entry(7.0, 1)
