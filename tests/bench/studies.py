@@ -128,12 +128,27 @@ def repeated(lab: Lab, name: str, slow_motion: float | None, part: Part) -> dict
     if returncode == TIMED_OUT:
         problems.append(f"ended after {MOST_SECONDS} s")
     campaign = results.load(folder)
-    problems += [
+    verdicts = judged(campaign)
+    problems += problems_of(name, campaign, verdicts)
+    return {
+        "seconds": round(time.monotonic() - began, 1),
+        "campaign": opened,
+        "runs": {status: sum(run.status == status for run in campaign.runs) for status in Status},
+        "claims": verdicts,
+        "problems": problems,
+    }
+
+
+def problems_of(name: str, campaign: results.Campaign, verdicts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what is wrong with a study's campaign, a line each.
+
+    That is a run that should be ok and is not, and a claim that holds on any machine and does not.
+    """
+    problems = [
         f"run {run.ordinal}, {run.cell}, is {run.status}: {run.reason or 'without a reason'}"
         for run in campaign.runs
         if run.status not in (Status.OK, Status.EXCLUDED)
     ]
-    verdicts = judged(campaign)
     for key in (claim.key for claim in studies.STUDIES[name].claims_from_the_io_path):
         mine = [one for one in verdicts if one["claim"] == key]
         problems += [
@@ -143,13 +158,7 @@ def repeated(lab: Lab, name: str, slow_motion: float | None, part: Part) -> dict
         ]
         if all(one["verdict"] != claims.HOLDS for one in mine):
             problems.append(f"{key}: holds nowhere")
-    return {
-        "seconds": round(time.monotonic() - began, 1),
-        "campaign": opened,
-        "runs": {status: sum(run.status == status for run in campaign.runs) for status in Status},
-        "claims": verdicts,
-        "problems": problems,
-    }
+    return problems
 
 
 def words(playbook: Path, begun: str | None) -> list[str]:

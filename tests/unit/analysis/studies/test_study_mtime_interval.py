@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from joulerig.analysis import results
+from joulerig.analysis import results, studies
 from joulerig.analysis.report import document
 from joulerig.analysis.studies import mtime_interval
 from joulerig.analysis.studies.claims import DOES_NOT, HOLDS, OPEN
@@ -110,6 +110,14 @@ def test_an_uneven_pace_breaks_the_model_of_an_even_one_and_not_what_was_counted
     assert found["model"].why.endswith("the pace is uneven: f is 1.00 modelled and 0.70 counted at worst")
     assert found["counted"].verdict == HOLDS
     assert 0.95 < found["counted"].effect.low <= found["counted"].effect.high < 1.05
+
+
+@pytest.mark.parametrize("rate", [95.0, 5000.0])
+def test_what_follows_from_the_io_path_alone_holds_at_any_rate(campaign, rate):
+    found = verdicts_of(changed(campaign, rate=lambda run: rate + run.block, hertz=1000, counts=True))
+    assert found["volume_1s"].verdict == (HOLDS if rate < 1000 else DOES_NOT)
+    [of_the_path] = studies.STUDIES["mtime_interval"].claims_from_the_io_path
+    assert found[of_the_path.key].verdict == HOLDS
 
 
 def test_at_other_rates_than_the_studys_the_model_says_what_is_expected_of_10_ms(campaign):
