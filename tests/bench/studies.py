@@ -207,12 +207,13 @@ def with_entries(
 
 
 def _with_part(study: Mapping[str, Any], entry: dict[str, Any], part: Part) -> dict[str, Any]:
-    """Return a study's entry with one of its parts; what was run as a whole before is dropped.
+    """Return a study's entry with one of its parts; what was run as a whole before is one, "".
 
     A claim is judged by the part that has its runs: others leave it undecided. Of several that
     decide it the one that was run last does.
     """
-    others = {name: one for name, one in study.get("parts", {}).items() if name != str(part)}
+    before = study.get("parts") or ({str(Part()): study} if study else {})
+    others = {name: one for name, one in before.items() if name != str(part)}
     parts = {**others, str(part): entry}
     claims_of: dict[tuple[str, str], dict[str, Any]] = {}
     for one in parts.values():
