@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Short campaigns of a drive as it is, and of one that got worse, for features that compare them.
+"""Campaigns of the features, and a drive that got worse for those that compare campaigns.
 
-The drive is measured with its twin's profile, and with one that draws twice the watts when idle: a
+That drive is measured with its twin's profile, and with one that draws twice the watts when idle: a
 firmware that got worse, as far as a rig can see.
 """
 
@@ -29,7 +29,7 @@ FIELDS = {
 
 def measured(lab: Lab, name: str, inventory: Path | None = None) -> str:
     """Execute a campaign of FIELDS under a name; return its id."""
-    return executed(lab, inventory, **{**FIELDS, "name": name})
+    return executed(lab, inventory, name=name, **FIELDS)
 
 
 def executed(lab: Lab, inventory: Path | None = None, **campaign: Any) -> str:
@@ -41,7 +41,10 @@ def executed(lab: Lab, inventory: Path | None = None, **campaign: Any) -> str:
 
 def newest(lab: Lab, name: str) -> str:
     """Return the id of the last campaign of a name; an interrupted one may stand before it."""
-    return next(one for one in reversed(lab.campaigns()) if one.startswith(f"{name}-"))
+    mine = [one for one in lab.campaigns() if one.startswith(f"{name}-")]
+    if not mine:
+        raise NotShownError(f"no campaign {name} was opened")
+    return mine[-1]
 
 
 @contextlib.contextmanager

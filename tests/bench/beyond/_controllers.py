@@ -32,9 +32,9 @@ def instead(lab: Lab, name: str, changes: Mapping[str, Callable[[Profile], None]
 
 def measured(lab: Lab, inventory: Path, **campaign: Any) -> str:
     """Execute a campaign, check it with `rig verify`, and return its id."""
-    done = _campaigns.executed(lab, inventory, **campaign)
-    _campaigns.provided(lab.rig("verify", done, inventory=inventory), f"rig verify {done}")
-    return done
+    opened = _campaigns.executed(lab, inventory, **campaign)
+    _campaigns.provided(lab.rig("verify", opened, inventory=inventory), f"rig verify {opened}")
+    return opened
 
 
 def _inventory(lab: Lab, name: str, changes: Mapping[str, Callable[[Profile], None]]) -> Path:
