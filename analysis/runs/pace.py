@@ -58,11 +58,15 @@ def of_campaign(campaign: Campaign) -> Pace | None:
     ]
     if not shares:
         return None
+    known = [float(one["slowness"]) for one in meters.subtree(campaign.provenance, "processors").values()]
+    return Pace((min(shares), max(shares)), slowness(campaign), max(known, default=None))
+
+
+def slowness(campaign: Campaign) -> tuple[float, float] | None:
+    """Return how many seconds of the machine a second of the loads lasted, least and greatest.
+
+    Also of those that no drive's model can pace, as on an NVDIMM; None where none is known.
+    """
     loads = [run.phases.get(PhaseName.WORKLOAD) for run in campaign.runs]
     slow = [load.slowness for load in loads if load and load.slowness is not None]
-    known = [float(one["slowness"]) for one in meters.subtree(campaign.provenance, "processors").values()]
-    return Pace(
-        (min(shares), max(shares)),
-        (min(slow), max(slow)) if slow else None,
-        max(known, default=None),
-    )
+    return (min(slow), max(slow)) if slow else None

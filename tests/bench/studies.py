@@ -188,10 +188,11 @@ def judged(campaign: results.Campaign) -> list[dict[str, Any]]:
 def paced(campaign: results.Campaign, where: str) -> dict[str, Any]:
     """Return how the runs were paced on the drive that a verdict names first, or all of them."""
     mine = [run for run in campaign.runs if run.drive == where.partition(", ")[0]]
-    found = pace.of_campaign(replace(campaign, runs=tuple(mine or campaign.runs)))
+    paced_runs = replace(campaign, runs=tuple(mine or campaign.runs))
+    found = pace.of_campaign(paced_runs)
     processors = campaign.provenance.get("processors") or {}
     return {
-        "k": found and found.slowness,
+        "k": pace.slowness(paced_runs),
         "device_bound_fraction": found and found.drives,
         "accelerator": ", ".join(sorted({one["accelerator"] for one in processors.values()})) or None,
     }

@@ -7,6 +7,7 @@ import pytest
 
 from joulerig.analysis.runs import pace
 from joulerig.analysis.runs.pace import Pace
+from tests.bench import studies
 from tests.support import simulated_campaign
 
 PROCESSORS = {"processors": {"h1": {"accelerator": "tcg", "slowness": 32.6}}}
@@ -67,3 +68,14 @@ def test_a_host_as_fast_as_the_machine_needs_nothing_more(campaign):
 def test_what_is_not_known_of_slow_motion_is_not_said(campaign):
     found = pace.of_campaign(with_pace(campaign, [0.5], slow=None, provenance=PROCESSORS))
     assert found.sentence.endswith("for the rest")
+
+
+def test_slow_motion_is_known_where_no_drive_sets_the_pace_as_on_an_nvdimm(campaign):
+    without = with_pace(campaign, [None, None], slow=37.0)
+    assert pace.slowness(without) == (37.0, 37.0)
+    drive = without.runs[0].drive
+    assert studies.paced(without, f"{drive}, tpcc, ext4") == {
+        "k": (37.0, 37.0),
+        "device_bound_fraction": None,
+        "accelerator": None,
+    }
