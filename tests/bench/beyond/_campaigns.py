@@ -69,8 +69,8 @@ def with_twice_the_idle_watts(profile: dict[str, Any]) -> dict[str, Any]:
 
 def provided(done: Done, what: str) -> None:
     if done.returncode:
-        said = done.stderr.strip() or done.stdout.strip() or "no output"
-        raise NotShownError(f"{what}: {said.splitlines()[-1]}")
+        said = [text.strip().splitlines()[-1] for text in (done.stdout, done.stderr) if text.strip()]
+        raise NotShownError(f"{what}: {'; '.join(said) or 'no output'}")
 
 
 def last_line(done: Done) -> str:
