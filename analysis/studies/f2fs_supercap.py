@@ -32,7 +32,7 @@ published is a fall by a third. Only where the drive set the pace, but for that.
 The report's section on changes over the load has energy per operation in the same windows.
 
 **On the virtual lab**, with Debian 12's kernel, the search took less than 1 % of fsync in every run
-at either cost of a flush. So nothing makes f2fs fall, and it ends above ext4, as it begins.
+at either cost of a flush. So it cannot make f2fs fall, which ends above ext4.
 
 **The search.** `time_free_nids` has the kernel time `f2fs_sync_file` and `f2fs_build_free_nids`
 (kprobes of the rig's own trace, which Debian's kernel has; where a kernel lacks them `result.json`
