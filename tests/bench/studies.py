@@ -211,7 +211,7 @@ def _with_part(study: Mapping[str, Any], entry: dict[str, Any], part: Part) -> d
     """Return a study's entry with one of its parts; what was run as a whole before is one, "".
 
     A claim is judged by the part that has its runs: others leave it undecided. Of several that
-    decide it the one that was run last does.
+    decide it, or else of several that measured it, the one that was run last does.
     """
     before = study.get("parts") or ({str(Part()): study} if study else {})
     others = {name: one for name, one in before.items() if name != str(part)}
@@ -219,8 +219,8 @@ def _with_part(study: Mapping[str, Any], entry: dict[str, Any], part: Part) -> d
     claims_of: dict[tuple[str, str], dict[str, Any]] = {}
     for one in parts.values():
         for claim in one["claims"]:
-            known = claims_of.get((claim["claim"], claim["where"]))
-            if known is None or claim["verdict"] != claims.OPEN:
+            known = claims_of.setdefault((claim["claim"], claim["where"]), claim)
+            if _says(claim) >= _says(known):
                 claims_of[claim["claim"], claim["where"]] = claim
     runs: Counter[str] = Counter()
     for one in parts.values():
@@ -232,6 +232,11 @@ def _with_part(study: Mapping[str, Any], entry: dict[str, Any], part: Part) -> d
         "problems": [problem for one in parts.values() for problem in one["problems"]],
         "parts": parts,
     }
+
+
+def _says(claim: Mapping[str, Any]) -> tuple[bool, bool]:
+    """Return how much is said of a claim: whether it is decided, and whether it was measured."""
+    return claim["verdict"] != claims.OPEN, claim["effect"] is not None
 
 
 def main() -> int:

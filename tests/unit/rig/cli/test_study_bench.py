@@ -58,8 +58,11 @@ def test_a_part_that_says_nothing_is_refused(word):
         studies.Part.read([word])
 
 
-def entry(seconds, ok, **verdicts):
-    claims = [{"claim": claim, "where": "a", "verdict": verdict} for claim, verdict in verdicts.items()]
+def entry(seconds, ok, effect=1.0, **verdicts):
+    claims = [
+        {"claim": claim, "where": "a", "verdict": verdict, "effect": effect}
+        for claim, verdict in verdicts.items()
+    ]
     return {"seconds": seconds, "campaign": "c", "runs": {"ok": ok}, "claims": claims, "problems": []}
 
 
@@ -86,3 +89,12 @@ def test_a_study_has_the_claims_of_its_parts_each_of_the_part_that_has_its_runs(
         assert one["verdict"] == verdict, "of the part that was run last"
     whole = studies.with_entries(written, {"study": entry(7.0, 1)}, studies.Part())
     assert whole["study"] == entry(7.0, 1)
+
+
+def test_a_claim_that_no_part_decides_is_of_the_one_that_measured_it_last():
+    written = {}
+    for words, effect in (("workload=w", 1.1), ("workload=w,x", 1.2), ("drive=a", None)):
+        part = studies.Part.read([words])
+        written = studies.with_entries(written, {"study": entry(1.0, 1, effect, one="can't tell")}, part)
+    [one] = written["study"]["claims"]
+    assert one["effect"] == 1.2
