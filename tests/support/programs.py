@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import socket
 import subprocess
@@ -53,6 +54,13 @@ def wait_for(condition: Callable[[], T | None], seconds: float, what: str) -> T:
             return value
         assert time.monotonic() < deadline, f"after {seconds} s still not: {what}"
         time.sleep(POLL_SECONDS)
+
+
+def processor_seconds(pid: int) -> float:
+    """Return the time that all threads of a process have taken of the processors."""
+    words = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    user, system = (int(word) for word in words[11:13])
+    return (user + system) / os.sysconf("SC_CLK_TCK")
 
 
 def descendants(pid: int) -> list[int]:

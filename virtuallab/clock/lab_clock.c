@@ -29,6 +29,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lab_clock.h"
 #include "page.h"
 
 #define NS_PER_SECOND 1000000000LL
@@ -148,6 +149,17 @@ static int64_t lab_now_ns(void)
 	int64_t now_ns = clock_page_read(page, &lines, wall_now_ns);
 
 	return clock_lab_ns(&lines, now_ns);
+}
+
+double lab_clock_slowness(void)
+{
+	struct clock_lines lines;
+
+	if (!page)
+		return 1;
+	int64_t now_ns = clock_page_read(page, &lines, wall_now_ns);
+
+	return clock_slowness_at(&lines, now_ns);
 }
 
 int clock_gettime(clockid_t clock, struct timespec *time)

@@ -41,6 +41,11 @@ int64_t clock_lab_ns(const struct clock_lines *lines, int64_t wall_ns)
 	return lab_ns < lines->newest.lab_ns ? lab_ns : lines->newest.lab_ns;
 }
 
+double clock_slowness_at(const struct clock_lines *lines, int64_t wall_ns)
+{
+	return wall_ns >= lines->newest.wall_ns ? lines->newest.slowness : lines->before.slowness;
+}
+
 int64_t clock_wall_ns(const struct clock_lines *lines, int64_t lab_ns)
 {
 	const struct clock_line *line = lab_ns >= lines->newest.lab_ns ? &lines->newest : &lines->before;

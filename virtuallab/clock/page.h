@@ -49,6 +49,9 @@ int64_t clock_page_read(const struct clock_page *page, struct clock_lines *lines
 /* The lab's time at a time of the wall. */
 int64_t clock_lab_ns(const struct clock_lines *lines, int64_t wall_ns);
 
+/* How slow the lab is at a time of the wall. */
+double clock_slowness_at(const struct clock_lines *lines, int64_t wall_ns);
+
 /* The earliest time of the wall at which the lab's time is `lab_ns` or later, as far
  * as the lines tell. */
 int64_t clock_wall_ns(const struct clock_lines *lines, int64_t lab_ns);

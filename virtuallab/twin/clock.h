@@ -30,6 +30,9 @@ struct clock_record {
 
 int64_t clock_monotonic_ns(void);
 
+/* How many seconds of the machine a second of this clock lasts: on a lab's clock more than 1. */
+double clock_slowness(void);
+
 /* Reads both clocks at one instant. */
 struct clock_offset clock_offset_now(void);
 

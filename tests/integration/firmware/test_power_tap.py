@@ -2,20 +2,18 @@
 """The power tap (posix port) between real twins and the real libsigrok."""
 
 import contextlib
-import os
 import re
 import signal
 import socket
 import subprocess
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.support.captures import Capture
-from tests.support.programs import built, end, wait_for
+from tests.support.programs import built, end, processor_seconds, wait_for
 from tests.support.srcap_frames import ANALOG, LOGIC
 from tests.support.tap_client import Client
 from tests.support.twins import RAIL_3V3, RAIL_12V, Stream, Twin
@@ -48,10 +46,6 @@ class Tap:
 
     def client(self, instrument=0):
         return Client(self.ports[instrument])
-
-    def cpu_seconds(self):
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def synthetic_tap(rate_hz, *options):
@@ -507,11 +501,11 @@ def test_native_commands(tap):
 def test_takes_little_of_a_core(twin, tap):
     with tap.client(0) as one, tap.client(1) as other:
         thread = threading.Thread(target=lambda: other.seconds(3))
-        before = tap.cpu_seconds()
+        before = processor_seconds(tap.process.pid)
         thread.start()
         one.seconds(3)
         thread.join()
-        share = (tap.cpu_seconds() - before) / 3
+        share = (processor_seconds(tap.process.pid) - before) / 3
     print(f"{share * 100:.1f} % of a core")
     assert share < 0.05
 

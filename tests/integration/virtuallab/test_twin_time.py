@@ -9,13 +9,15 @@ import math
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pytest
 
 from joulerig.virtuallab import profile
 from tests.support.drive_figures import alone_us, outermost_bytes_per_second, random_read_us
 from tests.support.nbd_load import load
-from tests.support.programs import wait_for
+from tests.support.programs import processor_seconds, wait_for
+from tests.support.slow_motion import slow_motion
 from tests.support.twins import Twin, twin_of
 
 MIB = 1 << 20
@@ -73,6 +75,19 @@ def test_operations_one_at_a_time_take_the_profiles_latency(tmp_path, name, tran
             # All take the same time: the one that the machine delayed least shows it, and the
             # transport's.
             assert seen.least_us < expected_us * 1.1 + transport_us
+
+
+def test_a_wait_in_slow_motion_takes_no_more_of_the_processor(tmp_path):
+    """What a twin spends awake at a wait's end is the machine's time, however slow the lab is."""
+    slowness, awake_at_least_us = 200, 3
+    with ExitStack() as stack:
+        with slow_motion(tmp_path / "clock", slowness):
+            twin = stack.enter_context(twin_of(tmp_path, "nvme-enterprise"))
+        before = processor_seconds(twin.process.pid)
+        seen = load(twin, "randread", depth=8, seconds=2)
+        taken_us = 1e6 * (processor_seconds(twin.process.pid) - before) / seen.count
+    assert seen.least_us > 0.9 * slowness * alone_us(profile.load("nvme-enterprise").flash)["read"]
+    assert taken_us < slowness * awake_at_least_us / 2
 
 
 def test_the_datasheets_figures_follow_from_the_profiles():

@@ -85,6 +85,14 @@ static void lab_time_never_goes_back(void)
 	}
 }
 
+static void the_slowness_is_that_of_the_line_of_the_moment(void)
+{
+	struct clock_lines lines = lines_of(&PAGE);
+
+	CHECK(clock_slowness_at(&lines, 105 * SECOND) == PAGE.line[0].slowness);
+	CHECK(clock_slowness_at(&lines, 110 * SECOND) == PAGE.line[1].slowness);
+}
+
 static void a_deadline_of_the_lab_is_the_first_instant_of_the_wall_that_reaches_it(void)
 {
 	struct clock_page page = PAGE;
@@ -107,6 +115,7 @@ int main(void)
 	the_only_line_holds_before_its_beginning_too();
 	lab_time_never_goes_back();
 	a_reader_that_was_held_up_reads_again();
+	the_slowness_is_that_of_the_line_of_the_moment();
 	a_deadline_of_the_lab_is_the_first_instant_of_the_wall_that_reaches_it();
 	return report("clock page");
 }

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Puts programs that a test starts on a lab's clock that goes slower than the machine's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from joulerig.virtuallab.clock.page import ENVIRONMENT, LabClock
+from joulerig.virtuallab.clock.shared import LIBRARY
+from tests.support.programs import built
+
+
+@contextmanager
+def slow_motion(page: Path, slowness: float) -> Iterator[LabClock]:
+    """Have programs that are started meanwhile on a clock that goes so much slower.
+
+    They stay on it afterwards, as slow as it was then. `page`: the file by which they read it.
+    """
+    clock = LabClock.create(page)
+    clock.set_slowness(slowness)
+    given = {"LD_PRELOAD": built(LIBRARY), ENVIRONMENT: str(page)}
+    os.environ.update(given)
+    try:
+        yield clock
+    finally:
+        for name in given:
+            del os.environ[name]
+        clock.close()
