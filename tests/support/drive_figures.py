@@ -22,6 +22,20 @@ def alone_us(flash: Flash) -> dict[str, float]:
     }
 
 
+def rate_of_several(depth: int, away_us: float, service_us: float) -> float:
+    """Return operations a second of a client that always has `depth` of them under way.
+
+    Each takes `away_us` together with the others, and `service_us` of a server that they share.
+    Mean value analysis of a closed queueing network (Reiser and Lavenberg 1980).
+    """
+    waiting, rate = 0.0, 0.0
+    for under_way in range(1, depth + 1):
+        response_us = service_us * (1 + waiting)
+        rate = under_way / (away_us + response_us)
+        waiting = rate * response_us
+    return 1e6 * rate
+
+
 def random_read_us(disk: Disk) -> float:
     """Return the mean time of a single random 4 KiB read, in microseconds.
 

@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import subprocess
+import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
-from tests.support.programs import installed
+from tests.support.programs import installed, wait_for
 
 
 @dataclass(frozen=True)
@@ -22,10 +27,20 @@ class Load:
     count: int
 
 
-def load(twin, pattern, *, depth=1, block=4096, seconds=1.0, extent="100%", seed=1) -> Load:
+def load(
+    twin,
+    pattern,
+    *,
+    depth=1,
+    block=4096,
+    seconds=1.0,
+    extent="100%",
+    seed=1,
+    before_it: Callable[[], object] | None = None,
+) -> Load:
     """Run a fio pattern (read, randread, write, randwrite) on `extent` of a twin.
 
-    `twin`: any server with a `uri`.
+    `twin`: any server with a `uri`. `before_it`: called when fio has started and is about to begin.
     """
     fio = installed("fio", "fio")
     words = [
@@ -34,10 +49,21 @@ def load(twin, pattern, *, depth=1, block=4096, seconds=1.0, extent="100%", seed
         "--norandommap", f"--randseed={seed}", "--percentile_list=50", "--lat_percentiles=1",
         "--clocksource=clock_gettime", "--output-format=json",
     ]  # fmt: skip
-    done = subprocess.run(words, capture_output=True, text=True, timeout=100 * seconds + 120)
-    assert done.returncode == 0, done.stdout + done.stderr
+    with tempfile.TemporaryDirectory(prefix="fio") as folder:  # where fio leaves what `cat` says
+        gate = Path(folder) / "gate"
+        if before_it:
+            os.mkfifo(gate)
+            words.append(f"--exec_prerun=cat {gate}")
+        with subprocess.Popen(
+            words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder
+        ) as process:
+            if before_it:
+                with wait_for(lambda: _opened(gate) or _ended(process), 60, "fio is about to begin"):
+                    before_it()
+            out, errors = process.communicate(timeout=100 * seconds + 120)
+    assert process.returncode == 0, out + errors
     # fio writes warnings before its JSON.
-    job = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]
+    job = json.loads(out[out.index("{") :])["jobs"][0]
     side = job["read" if "read" in pattern else "write"]
     latency = side["lat_ns"]
     return Load(
@@ -48,3 +74,15 @@ def load(twin, pattern, *, depth=1, block=4096, seconds=1.0, extent="100%", seed
         least_us=latency["min"] / 1e3,
         count=side["total_ios"],
     )
+
+
+def _opened(gate: Path) -> contextlib.AbstractContextManager | None:
+    """Return a pipe, opened to write, once it has a reader."""
+    try:
+        return os.fdopen(os.open(gate, os.O_WRONLY | os.O_NONBLOCK), "w")
+    except OSError:
+        return None
+
+
+def _ended(process: subprocess.Popen) -> contextlib.AbstractContextManager | None:
+    return contextlib.nullcontext() if process.poll() is not None else None
