@@ -16,6 +16,7 @@ from joulerig.rig.campaign.reservations import asking
 LEASE_SECONDS = 3600.0
 LEAST_SECONDS = LEASE_SECONDS / 2
 RENEW_SECONDS = 60.0  # so long a reservation that a person ended may go unnoticed between runs
+RENEW_SHARE = 0.01  # of a campaign's time at most: longer where the host is slow to answer
 
 
 def clock() -> float:
@@ -33,17 +34,17 @@ class HostLease:
         self._call = partial(channel.call, asking.MODULE)
         self._host, self._clock = host, clock
         self._held = False
-        self._renewed = self._ends = -float("inf")
+        self._due = self._ends = -float("inf")
 
     def keep(self, seconds: float = 0.0) -> None:
         """Have the host for what takes so many seconds, and LEAST_SECONDS beyond that.
 
-        The host is asked at most once in RENEW_SECONDS, unless the time would not do. One that
-        cannot be reached keeps the reservation that it has. Raises HostTakenError where another
-        has the host, or a person ended the reservation.
+        The host is asked at most once in RENEW_SECONDS, and for RENEW_SHARE of the time, unless the
+        time would not do. One that cannot be reached keeps the reservation that it has. Raises
+        HostTakenError where another has the host, or a person ended the reservation.
         """
         now = self._clock()
-        if now < self._renewed + RENEW_SECONDS and now + seconds + LEAST_SECONDS <= self._ends:
+        if now < self._due and now + seconds + LEAST_SECONDS <= self._ends:
             return
         lasts = seconds + LEASE_SECONDS
         asked = {**self._asker, "state": "renew" if self._held else "reserve", "seconds": lasts}
@@ -53,4 +54,6 @@ class HostLease:
             return
         if reply.refused:
             raise HostTakenError(f"{reply.reason}; the remaining runs stay planned")
-        self._held, self._renewed, self._ends = True, now, now + lasts
+        took = self._clock() - now
+        self._held, self._ends = True, now + lasts
+        self._due = now + min(max(RENEW_SECONDS, took / RENEW_SHARE), LEAST_SECONDS)

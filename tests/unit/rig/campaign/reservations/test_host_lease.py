@@ -34,10 +34,14 @@ class Host:
         self.reply: Any = {"now": 1.0, "held": [], "changed": False}
         self.said: list[str] = []
         self.seconds = 0.0
+        self.takes = 0.0  # seconds to answer
+        self.called = 0.0
 
     def call(self, module: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         assert module == "joulerig_reservation"
         self.asked.append(arguments)
+        self.called = self.seconds
+        self.seconds += self.takes
         if isinstance(self.reply, Exception):
             raise self.reply
         return self.reply
@@ -90,6 +94,27 @@ def test_short_runs_ask_once_a_minute(host, lease):
         lease.keep(5)
         host.seconds += 4
     assert [asked["state"] for asked in host.asked] == ["reserve", "renew"]
+
+
+def test_a_slow_host_is_asked_for_a_hundredth_of_the_time(host, lease):
+    host.takes = 6.0
+    while host.seconds < 2500:
+        lease.keep()
+        host.seconds += 25
+    assert len(host.asked) == 5  # 6 s of each 600
+
+
+def test_a_host_that_is_very_slow_is_asked_before_its_reservation_may_end(host, lease):
+    host.takes = 60.0
+    while host.seconds < 2 * LEASE_SECONDS:
+        lease.keep()
+        assert host.seconds < lease_ends(host)
+        host.seconds += 25
+
+
+def lease_ends(host):
+    """Return when the reservation of the last call, which began a while before, is over."""
+    return host.called + host.asked[-1]["seconds"]
 
 
 def test_a_long_run_has_the_host_for_its_length_and_an_hour(host, lease):
