@@ -40,8 +40,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from joulerig.virtuallab import profile
@@ -57,7 +57,7 @@ from tests.support.drive_figures import (
 )
 from tests.support.nbd_load import Load, load
 from tests.support.programs import end, wait_for
-from tests.support.slow_motion import slow_motion
+from tests.support.slow_motion import slow_down, slow_motion
 from tests.support.twins import Twin, twin_as
 
 BAR_PERCENT = 10.0
@@ -93,13 +93,10 @@ class Client:
         if self.clock is None:
             return load(server, pattern, seconds=seconds, **options)
         try:
-            return load(server, pattern, seconds=seconds, before_it=self._slow_down, **options)
+            begin = partial(slow_down, self.clock, self.slowness)
+            return load(server, pattern, seconds=seconds, before_it=begin, **options)
         finally:
             self.clock.set_slowness(1.0)
-
-    def _slow_down(self) -> None:
-        line = self.clock.set_slowness(self.slowness)
-        wait_for(lambda: time.monotonic_ns() >= line.wall_ns, 10, "the clock goes slower")
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import pytest
 
 from joulerig.virtuallab.clock.page import ENVIRONMENT, LabClock
 from tests.support import ROOT
-from tests.support.programs import wait_for
+from tests.support.slow_motion import slow_down
 
 LIBRARY = ROOT / "build/lab_clock.so"
 SLOW = 8.0
@@ -73,12 +73,6 @@ def clock(tmp_path: Path):
     clock = LabClock.create(tmp_path / "lab_clock")
     yield clock
     clock.close()
-
-
-def slow_down(clock: LabClock, slowness: float) -> None:
-    """Wait as well until the lab is so slow."""
-    line = clock.set_slowness(slowness)
-    wait_for(lambda: time.monotonic_ns() > line.wall_ns, 10, "the new line")
 
 
 def on_the_lab(clock: LabClock, *arguments: str) -> subprocess.Popen[str]:
