@@ -11,7 +11,7 @@ PAGE := rig/dashboard/static/js/main.js
 PAGE_SOURCES := $(shell find rig/dashboard/page -name '*.ts' -not -path '*/generated/*') rig/dashboard/package-lock.json analysis/results/schema.py tools/page.py
 SOURCES := $(wildcard $(shell git ls-files -co --exclude-standard '*.c' '*.h' '*.go' '*.f' 'go.*' '*/Makefile' 2>/dev/null))
 
-.PHONY: help setup build influxdb demo check test down clean docs tap-for-qemu
+.PHONY: help setup build images influxdb demo check test down clean docs tap-for-qemu
 .PHONY: test-c test-clock test-go test-python test-lab test-energy test-arrays test-hosts test-kernels test-kills test-long-load test-nvme test-slow-motion test-workloads test-powercut test-powercut-applications test-powercut-guest
 .PHONY: studies lint bench-agent bench-analysis bench-beyond bench-campaign bench-dashboard bench-power bench-drives bench-lease bench-nvme bench-plan bench-racing bench-series bench-bisect bench-slow-motion bench-trust bench-workloads test-soak fuzz-workloads bench-coefficients bench-audit
 
@@ -24,6 +24,9 @@ setup: ## Everything both commands need: packages, Python environment, programs,
 
 build: $(BUILD)/.stamp $(PAGE) ## Compile the C and Go parts, bundle the dashboard's page
 	@:
+
+images: ## Build the virtual lab's guest images, where they are not yet
+	@$(RIG) lab images
 
 influxdb: ## Compile InfluxDB 1.13, which the rig then runs instead of Debian's 1.6
 	@tools/influxdb/build $(BUILD)/influxd
@@ -43,7 +46,9 @@ $(PAGE): $(PAGE_SOURCES)
 	@echo "bundling the dashboard's page"
 	@.venv/bin/python -m tools.page
 
-demo: setup ## Set-up, then a campaign on the virtual lab: AI table, report, live dashboard
+demo: ## Set-up, then a campaign on the virtual lab: AI table, report, live dashboard
+	@tools/setup
+	@$(MAKE) --no-print-directory -j 2 build images
 	@$(RIG) up
 	@$(RIG) run playbooks/demo.yml
 	@$(RIG) report

@@ -15,6 +15,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 
 from joulerig.rig.common import cache, logged, paths
@@ -36,16 +37,17 @@ GUEST, GUEST_SINCE_6_11, GUEST_PYTHON = (
     for name in ("fua_by_flush.c", "fua_by_flush_since_6_11.c", "compiled_once.py")
 )
 BEFORE_6_11 = ("bullseye", "bookworm")
-# Before any package is installed: PostgreSQL's would create and start its own server.
+# Before any package is installed: PostgreSQL's would create and start its own server, the kernel's
+# would pack each of its drivers into an initial RAM disk.
 PREPARE = r"""
 set -eu
-mkdir -p "$1/etc/postgresql-common/createcluster.d"
+mkdir -p "$1/etc/postgresql-common/createcluster.d" "$1/etc/initramfs-tools/conf.d"
 printf 'create_main_cluster = false\n' > "$1/etc/postgresql-common/createcluster.d/joulerig.conf"
+printf 'MODULES=list\nCOMPRESS=zstd\n' > "$1/etc/initramfs-tools/conf.d/joulerig"
 """
 CUSTOMISE = r"""
 set -eu
 root="$1"
-printf 'MODULES=list\nCOMPRESS=zstd\n' > "$root/etc/initramfs-tools/conf.d/joulerig"
 printf 'virtio_pci\nvirtio_blk\next4\n' >> "$root/etc/initramfs-tools/modules"
 printf '/dev/vda / ext4 noatime,errors=remount-ro 0 1\n' > "$root/etc/fstab"
 mkdir -p "$root/etc/systemd/network"
@@ -122,8 +124,12 @@ chroot "$root" depmod "$release"
 printf 'softdep nvme_core pre: fua_by_flush\n' > "$root/etc/modprobe.d/joulerig.conf"
 cp "$(dirname "$0")/compiled_once.py" "$root/usr/lib/python3/dist-packages/"
 printf 'import compiled_once\n' > "$root/usr/lib/python3/dist-packages/compiled_once.pth"
+mkdir "$root/tmp/sent"
+cp -r "$(dirname "$0")"/sent/* "$root/tmp/sent/"
+chroot "$root" python3 -c 'import compiled_once; compiled_once.compile_folder("/tmp/sent")'
+rm -r "$root/tmp/sent"
 chroot "$root" systemctl enable systemd-networkd lab-identity lab-drives
-chroot "$root" systemctl mask apt-daily.timer apt-daily-upgrade.timer getty@tty1.service systemd-networkd-wait-online.service
+chroot "$root" systemctl mask apt-daily.timer apt-daily-upgrade.timer getty@tty1.service systemd-networkd-wait-online.service e2scrub_reap.service nvmf-autoconnect.service
 chroot "$root" update-initramfs -u
 """
 
@@ -155,6 +161,16 @@ def _packages(more: Iterable[str]) -> list[str]:
 
 def folder(more: Iterable[str] = (), suite: str = SUITE) -> Path:
     return paths.cache() / "images" / definition_hash(more, suite)
+
+
+def sent() -> dict[str, Path]:
+    """Return the folders whose modules Ansible sends to hosts: its own, and the rig's.
+
+    They are no part of the definition: a guest compiles what has changed since its image was built.
+    """
+    folders = {"core": Path(str(resources.files("ansible"))), "rig": paths.share() / "ansible"}
+    parts = ("module_utils", "modules")
+    return {f"{whose}-{part}": folder / part for whose, folder in folders.items() for part in parts}
 
 
 def cached(more: Iterable[str] = (), suite: str = SUITE) -> Image | None:
@@ -204,6 +220,8 @@ def _build(
         script.chmod(0o755)
     (work / "fua_by_flush.c").write_text(guest_module(suite))
     (work / "compiled_once.py").write_text(GUEST_PYTHON)
+    for name, source in sent().items():
+        shutil.copytree(source, work / "sent" / name)
     done.mkdir()
     tree = work / "tree"
     _run(

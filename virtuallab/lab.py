@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from joulerig.rig.common import paths, supervisor, wait
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import packages
-from joulerig.rig.lab.model import Lab, VirtualHost
+from joulerig.rig.lab.model import Lab, TestHost, VirtualHost
 from joulerig.virtuallab import accelerator, hosts, image, nvme, profile, taps, twins
 from joulerig.virtuallab.clock import calibration, shared
 
@@ -29,9 +29,7 @@ def up(lab: Lab, report: Callable[[str], object] = print) -> None:
 
     What runs already is left alone. Raises UserError.
     """
-    virtual = {name: host for name, host in lab.hosts.items() if host.virtual}
-    if not virtual:
-        raise UserError(f"{paths.short(lab.inventory)}: describes no virtual host; there is nothing to start")
+    virtual = _virtual_hosts(lab)
     for program in ("nbdkit", "qemu-system-x86_64", "qemu-img"):
         if not shutil.which(program):
             raise UserError(f"{program}: not found; 'make setup' gets it")
@@ -39,9 +37,8 @@ def up(lab: Lab, report: Callable[[str], object] = print) -> None:
         if not paths.program(built).exists():
             raise UserError(f"{paths.short(paths.program(built))}: not built; 'make build' builds it")
     profiles = profile.load_all(lab)
-    releases = {name: (host.virtual or VirtualHost()).release for name, host in virtual.items()}
-    wanted = packages.for_guests(lab)
-    images = {suite: image.build(wanted, suite, report) for suite in sorted(set(releases.values()))}
+    releases = _releases(virtual)
+    images = build_images(lab, report)
     hosts.make_keys(folder())
     how = accelerator.choose(next(iter(images.values())))
     if how == "kvm":
@@ -70,6 +67,28 @@ def up(lab: Lab, report: Callable[[str], object] = print) -> None:
         hosts.await_ssh(folder(), name, report)
     for name in booting:
         calibration.keep(folder() / name, calibration.measure(how, ssh_command(name)))
+
+
+def build_images(lab: Lab, report: Callable[[str], object] = print) -> dict[str, image.Image]:
+    """Return the image of each release that the lab's hosts have; build those that the cache lacks.
+
+    Raises UserError.
+    """
+    wanted = packages.for_guests(lab)
+    suites = sorted(set(_releases(_virtual_hosts(lab)).values()))
+    return {suite: image.build(wanted, suite, report) for suite in suites}
+
+
+def _virtual_hosts(lab: Lab) -> dict[str, TestHost]:
+    """Return the lab's virtual hosts. Raises UserError where it has none."""
+    virtual = {name: host for name, host in lab.hosts.items() if host.virtual}
+    if not virtual:
+        raise UserError(f"{paths.short(lab.inventory)}: describes no virtual host")
+    return virtual
+
+
+def _releases(virtual: Mapping[str, TestHost]) -> dict[str, str]:
+    return {name: (host.virtual or VirtualHost()).release for name, host in virtual.items()}
 
 
 def _clock_keeper(names: Iterable[str]) -> supervisor.Program:

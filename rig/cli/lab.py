@@ -26,6 +26,14 @@ def up() -> None:
     out.print("the virtual lab is up")
 
 
+@app.command("images")
+def images() -> None:
+    """Build the images of the virtual lab's hosts that are not built yet; start nothing."""
+    from joulerig.rig.lab import model, virtual
+
+    virtual.build_images(model.load(), out.print)
+
+
 @app.command("down")
 def down() -> None:
     """Stop the virtual lab; its drives keep their data."""

@@ -41,6 +41,13 @@ def up(lab: Lab, report: Callable[[str], object]) -> None:
     virtuallab.up(lab, report)
 
 
+def build_images(lab: Lab, report: Callable[[str], object]) -> None:
+    """Build the images of the virtual lab's hosts. Raises UserError, also where there is none."""
+    from joulerig.virtuallab import lab as virtuallab
+
+    virtuallab.build_images(lab, report)
+
+
 def down() -> list[str]:
     """Stop the virtual lab; return the names of its processes."""
     from joulerig.virtuallab import lab as virtuallab

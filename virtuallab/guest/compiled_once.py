@@ -4,7 +4,7 @@
 Ansible sends each module with all that it imports as source in an archive, which Python compiles
 each time: in a moment on a real processor, for a second and more on an emulated one. Python
 runs this at its start (a .pth file of the guest's image), for virtual hosts alone. What was
-compiled is kept by the digest of its source.
+compiled is kept by the digest of its source, and the image begins with what its rig sends.
 """
 
 import sys
@@ -13,6 +13,19 @@ import zipimport
 FOLDER = "/var/cache/joulerig-compiled"
 
 _compile = vars(zipimport)["_compile_source"]
+
+
+def compile_folder(folder: str) -> None:
+    """Compile each module of a folder and what is below it, for the archives that will have it.
+
+    One that this Python cannot compile is passed over.
+    """
+    import contextlib
+    import pathlib
+
+    for path in pathlib.Path(folder).rglob("*.py"):
+        with contextlib.suppress(SyntaxError):
+            _compile_once(path.name, path.read_bytes())
 
 
 def _compile_once(pathname: str, source: bytes) -> object:

@@ -209,8 +209,9 @@ def test_ssh_to_a_host_that_is_not_virtual(rig, state):
     assert "'bench9' is not a virtual test host; allowed: vhost1" in refused(rig("lab", "ssh", "bench9"))
 
 
-def test_lab_up_without_a_virtual_host(rig, state, lab_files):
-    assert "describes no virtual host" in refused(rig("lab", "up", JOULERIG_INVENTORY=str(lab_files.write())))
+@pytest.mark.parametrize("word", ["up", "images"])
+def test_a_lab_without_a_virtual_host(rig, state, lab_files, word):
+    assert "describes no virtual host" in refused(rig("lab", word, JOULERIG_INVENTORY=str(lab_files.write())))
 
 
 # --- InfluxDB that is there, but not for us

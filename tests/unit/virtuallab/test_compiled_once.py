@@ -62,5 +62,13 @@ def test_where_nothing_can_be_kept_it_is_compiled_each_time(start, tmp_path):
     assert start("print('one')") == "one\n"
 
 
+def test_what_a_folder_has_is_compiled_before_an_archive_comes(start, tmp_path):
+    below = tmp_path / "sent" / "package"
+    below.mkdir(parents=True)
+    (below / "thing.py").write_bytes(b"print('one')")
+    (below / "later.py").write_bytes(b"match without a colon")  # of a newer Python, say
+    assert start("print('one')", f"compiled_once.compile_folder({str(below.parent)!r})\n{REFUSE}") == "one\n"
+
+
 def test_an_error_of_a_source_is_what_it_was(start):
     assert "SyntaxError" in start("print('one'")

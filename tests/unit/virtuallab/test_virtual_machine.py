@@ -16,6 +16,7 @@ from joulerig.rig.lab import model as lab
 from joulerig.rig.lab import packages
 from joulerig.rig.lab.kernels import build
 from joulerig.virtuallab import hosts, image, machine, nvme, profile, taps, twin_parameters, twins
+from joulerig.virtuallab import lab as virtuallab
 
 IMAGE = image.Image(Path("/image/root.ext4"), Path("/image/vmlinuz"), Path("/image/initrd"), "6.1.0")
 
@@ -567,6 +568,20 @@ def test_the_image_has_what_provisioning_installs():
     shipped = lab.load(paths.ROOT / "inventory.ini")
     wanted = {*defaults["packages_wanted"], *packages.for_filesystems(shipped)}
     assert wanted <= {*image.PACKAGES, *packages.for_guests(shipped)}
+
+
+def test_a_labs_images_are_those_of_its_hosts_releases(monkeypatch):
+    monkeypatch.setattr(image, "build", lambda wanted, suite, report: (suite, sorted(wanted)))
+    shipped = lab.load(paths.ROOT / "inventory.ini")
+    wanted = sorted(packages.for_guests(shipped))
+    assert virtuallab.build_images(shipped) == {"bookworm": ("bookworm", wanted)}
+
+
+def test_what_ansible_sends_is_compiled_into_the_image():
+    """Else the first call of each module compiles for seconds on an emulated processor."""
+    sent = {path.relative_to(folder) for folder in image.sent().values() for path in folder.rglob("*.py")}
+    for wanted in ("basic.py", "joulerig/runs/one_run.py", "joulerig_run.py", "systemd_service.py"):
+        assert Path(wanted) in sent
 
 
 def test_no_image_is_cached_until_it_is_whole(tmp_path, monkeypatch):

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import marshal
 import os
-import py_compile
 import tempfile
 import zipfile
+import zipimport
 from pathlib import Path
 
 from ansible.module_utils.joulerig import detached, paths
@@ -22,6 +23,7 @@ from ansible.module_utils.joulerig.tools import Failed
 # other words each time.
 LOADED = ("ansible/legacy/", "ansible/modules/", "ansible/module_utils/joulerig/")
 ABOVE = ("ansible/__init__.py", "ansible/module_utils/__init__.py")
+UNCHECKED = 0b01  # flag of a file of bytecode that goes by a digest of its source
 KEPT = 8  # archives: one a module, of this version of the rig and the ones before
 
 
@@ -56,13 +58,22 @@ def compiled(source: str) -> str:
 
 
 def _compile(sent: zipfile.ZipFile, wanted: list[zipfile.ZipInfo], to: Path) -> None:
-    text, code = to.with_name("source.py"), to.with_name("compiled")
-    unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
     with zipfile.ZipFile(to, "w") as made:
         for one in wanted:
             content = sent.read(one)
             made.writestr(one.filename, content)
             if one.filename.endswith(".py"):
-                text.write_bytes(content)
-                py_compile.compile(str(text), str(code), one.filename, True, invalidation_mode=unchecked)
-                made.writestr(f"{one.filename}c", code.read_bytes())
+                made.writestr(f"{one.filename}c", _bytecode(f"{sent.filename}/{one.filename}", content))
+
+
+def _bytecode(place: str, source: bytes) -> bytes:
+    """Return a file of bytecode that Python takes without a look at the source (PEP 552).
+
+    Compiled by Python's importer of archives, which a virtual host has keep what it compiled.
+    """
+    folder, name = os.path.split(place)
+    if name == "__init__.py":
+        folder, name = os.path.split(folder)
+    code = zipimport.zipimporter(folder).get_code(name[:-3] if name.endswith(".py") else name)
+    flags = UNCHECKED.to_bytes(4, "little")
+    return importlib.util.MAGIC_NUMBER + flags + importlib.util.source_hash(source) + marshal.dumps(code)
