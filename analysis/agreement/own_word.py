@@ -50,10 +50,7 @@ def of_campaign(campaign: Campaign, measured: Mapping[Key, Reading]) -> dict[Key
 
 
 def _of_run(campaign: Campaign, run: Run, drive: str, measured: Mapping[Key, Reading]) -> dict[Key, Reading]:
-    recorded = run.power_reports or []
-    clock = next(iter(run.phases.values()), None)
-    offset_ns = clock.clock_offset_ns if clock else 0
-    reports = readings.of_run(run.id, drive, run.workload, recorded, offset_ns)
+    reports = readings.of_run(run.id, drive, run.workload, run.power_reports or [], run.clock[0])
     intervals = [one for one in reports.readings if one.quantity == readings.INTERVAL]
     frame = power_points.read(run.folder / "power.csv") if intervals else None
     if frame is None:

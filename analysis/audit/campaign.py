@@ -78,9 +78,7 @@ def _gather(
 def _compare(
     campaign: Campaign, run: Run, drive: str, recorded: list[dict[str, Any]], into: _Gathered
 ) -> None:
-    clock = next(iter(run.phases.values()), None)
-    offset_ns = clock.clock_offset_ns if clock else 0
-    reports = readings.of_run(run.id, drive, run.workload, recorded, offset_ns)
+    reports = readings.of_run(run.id, drive, run.workload, recorded, run.clock[0])
     into.problems += reports.problems
     if not reports.readings and not any(one.watt_hours for one in reports.counters):
         return  # the drive reports none of it: what its rails took need not be read

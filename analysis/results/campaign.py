@@ -176,6 +176,15 @@ class Run(RunRow):
         return self.io.get(f"iod {drive}") or self.io.get("iod")
 
     @property
+    def clock(self) -> tuple[int, int]:
+        """Return the controller's clock less the host's in its first phase, and its error, in ns.
+
+        Both are 0 of a run that came to no phase.
+        """
+        first = next(iter(self.phases.values()), None)
+        return (first.clock_offset_ns, first.clock_error_ns) if first else (0, 0)
+
+    @property
     def is_control(self) -> bool:
         """Return whether it is one for the control of cross-talk, which no cell has."""
         return schema.is_control(self.factors)
