@@ -2,7 +2,8 @@
 """Show every feature of this folder on one virtual lab: results/bench/beyond.json.
 
 Prints a line for each. With `--folder` what was shown is kept there, and not shown again: one that
-was interrupted goes on. Exit code: 0 if all were shown, 1 if not, 2 if the lab did not come up.
+was interrupted goes on. With `--only` the file keeps what it has of the other features. Exit
+code: 0 if all were shown, 1 if not, 2 if the lab did not come up.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +43,19 @@ def show(name: str, lab: Lab) -> dict[str, Any]:
     return {**found, "seconds": round(time.monotonic() - began, 1)}
 
 
+def record(output: Path, found: Mapping[str, dict[str, Any]]) -> None:
+    """Write what was found to a file, which keeps what it has of other features that there are."""
+    output.parent.mkdir(parents=True, exist_ok=True)
+    before = json.loads(output.read_text()) if output.exists() else {}
+    entries = {name: {**before, **found}.get(name) for name in features()}
+    output.write_text(json.dumps({name: one for name, one in entries.items() if one}, indent=1) + "\n")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", action="append", choices=features(), help="this one alone")
     parser.add_argument("--folder", type=Path, help="of the lab's state and results; else a new one")
+    parser.add_argument("--output", type=Path, default=ROOT / "results" / "bench" / "beyond.json")
     args = parser.parse_args()
     folder = args.folder or Path(tempfile.mkdtemp(prefix="joulerig-beyond-"))
     folder.mkdir(parents=True, exist_ok=True)
@@ -61,13 +72,10 @@ def main() -> int:
             if not found.get(name, {}).get("shown"):
                 found[name] = show(name, lab)
                 kept.write_text(json.dumps(found))
+            record(args.output, {name: found[name]})
             print(f"{name}: {found[name]['shown'] or 'NOT SHOWN: ' + found[name]['problem']}", flush=True)
     finally:
         lab.rig("down")
-    if not args.only:
-        output = ROOT / "results" / "bench" / "beyond.json"
-        output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(json.dumps({name: found[name] for name in asked}, indent=1) + "\n")
     return 0 if all(found[name]["shown"] for name in asked) else 1
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 from tests.bench.beyond import NotShownError, _controllers
 from tests.bench.beyond._controllers import Profile
@@ -50,7 +51,9 @@ def show(lab: Lab) -> str:
     )
 
 
-def _expect(checks: Mapping[str, dict], quantity: str, verdict: str, low: float, high: float) -> None:
+def _expect(
+    checks: Mapping[str, dict[str, Any]], quantity: str, verdict: str, low: float, high: float
+) -> None:
     one = checks.get(quantity)
     if one is None or one["verdict"] != verdict or not low <= one["value"] <= high:
         raise NotShownError(f"{quantity}: {one}")
