@@ -11,7 +11,7 @@ from tests.support import fake_host  # noqa: F401  finds the host's library
 
 from ansible.module_utils.joulerig.leftovers import Leftovers  # isort: skip
 from ansible.module_utils.joulerig.settings import record, standby  # isort: skip
-from ansible.module_utils.joulerig.settings.drive_settings import SETTINGS, DriveSettings  # isort: skip
+from ansible.module_utils.joulerig.settings.drive_settings import DriveSettings  # isort: skip
 from ansible.module_utils.joulerig.tools import Failed, Unable  # isort: skip
 
 # Of each state: hundredths of watts, whether it serves, µs to enter and to leave.
@@ -335,12 +335,6 @@ def test_a_killed_run_leaves_how_its_settings_are_put_back(nvme, disk, tmp_path)
     ]
     assert held[0]["sequence"] == 7
     assert [one["before"] for one in held if "before" in one] == ["100000"]
-
-
-def test_every_setting_is_a_factor_that_asks_for_it():
-    from joulerig.rig.campaign import factors
-
-    assert {name for name, one in factors.shipped().items() if one.drive_setting} == set(SETTINGS)
 
 
 # --- what is recorded whatever is asked

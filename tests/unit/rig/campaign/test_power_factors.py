@@ -3,6 +3,8 @@
 
 import pytest
 
+from ansible.module_utils.joulerig.settings.drive_settings import SETTINGS
+from joulerig.rig.campaign import factors
 from joulerig.rig.campaign.execution.request import make_request
 from joulerig.rig.campaign.factors.factor import Setting
 from joulerig.rig.campaign.plan import make_plan
@@ -88,3 +90,7 @@ def test_whose_file_a_setting_is(path, of_drives):
 def test_another_placeholder_is_refused():
     with pytest.raises(ValueError, match=r"allowed placeholders: \{device\}, \{controller\}"):
         Setting("/sys/{disk}/x")
+
+
+def test_every_setting_of_drives_is_a_factor_that_asks_for_it():
+    assert {name for name, one in factors.shipped().items() if one.drive_setting} == set(SETTINGS)
