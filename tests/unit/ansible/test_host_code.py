@@ -14,8 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.bench import host_library
 from tests.support import ROOT
 
+CONTROLLERS = ("ansible.", "joulerig.", "yaml.")  # what hosts do not have
 MODULES, PROGRAMS = ("ansible/module_utils", "ansible/modules"), ("workloads/programs",)
 # What came with Python 3.10 and later.
 LATER_KEYWORDS = {("zip", "strict"), ("dataclass", "slots"), ("dataclass", "kw_only")}
@@ -99,6 +101,17 @@ def later(source: str) -> list[str]:
     return found
 
 
+def imported(path: Path) -> set[str]:
+    """The modules that a file imports, wherever in it."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            found.add(node.module or "")
+        elif isinstance(node, ast.Import):
+            found |= {one.name for one in node.names}
+    return found
+
+
 def files(folders: tuple[str, ...]) -> list[Path]:
     return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
 
@@ -116,12 +129,20 @@ def test_a_program_uses_nothing_newer_than_python_3_9(path):
 @pytest.mark.parametrize("path", files(MODULES), ids=lambda path: str(path.relative_to(ROOT / "ansible")))
 def test_a_module_needs_the_standard_library_and_ansible_alone(path):
     """A module is shipped to hosts that have nothing else."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-        names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        for name in names:
-            top = name.split(".")[0]
-            assert top == "ansible" or top in sys.stdlib_module_names, f"imports {name}"
+    for name in imported(path):
+        top = name.split(".")[0]
+        assert top == "ansible" or top in sys.stdlib_module_names, f"imports {name}"
+
+
+@pytest.mark.parametrize("path", host_library.chosen(), ids=lambda path: path.name)
+def test_a_test_that_hosts_run_uses_nothing_newer_than_python_3_9(path):
+    assert later(path.read_text()) == []
+
+
+@pytest.mark.parametrize("path", host_library.chosen(), ids=lambda path: path.name)
+def test_a_test_that_hosts_run_needs_nothing_of_the_controllers(path):
+    names = {name for name in imported(path) if f"{name}.".startswith(CONTROLLERS)}
+    assert {name for name in names if not name.startswith("ansible.module_utils")} == set()
 
 
 @pytest.mark.parametrize(
