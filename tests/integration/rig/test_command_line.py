@@ -72,7 +72,7 @@ def test_the_program_itself(state):
 def test_plan_shows_runs_cost_and_the_serials_to_be_wiped(rig, state):
     done = rig("plan", DEMO)
     assert done.returncode == 0, done.stderr
-    assert "runs          12: one block, in random order (seed 2014)" in done.stdout
+    assert "runs          8: one block, in random order (seed 2014)" in done.stdout
     assert "JRNVC0001" in done.stdout
     assert "JRNVP0001" in done.stdout
     assert "JRSSP0001" not in done.stdout
