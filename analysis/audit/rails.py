@@ -111,9 +111,10 @@ def power_of(campaign: Campaign, run: Run, drive: str, frame: pl.DataFrame) -> P
     """Return the mean power of a run's drive between two instants, by the run's power points."""
     rails = list(dict.fromkeys((e.drive, e.meter, e.rail) for e in run.energy if e.drive == drive))
     own = frame.filter(pl.col("drive") == drive)
+    offset, error = run.clock
 
     def power(start_ns: int, end_ns: int) -> RailPower | None:
-        window = Phase("idle", start_ns, end_ns, *run.clock)
+        window = Phase("idle", start_ns, end_ns, offset, error)
         found = run_energy.phase_energies(
             own, [window], rails, host=run.host, lab=campaign.lab, provenance=campaign.provenance
         )

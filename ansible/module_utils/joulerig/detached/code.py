@@ -71,9 +71,9 @@ def _bytecode(place: str, source: bytes) -> bytes:
 
     Compiled by Python's importer of archives, which a virtual host has keep what it compiled.
     """
-    folder, name = os.path.split(place)
-    if name == "__init__.py":
+    folder, name = os.path.split(place[: -len(".py")])
+    if name == "__init__":
         folder, name = os.path.split(folder)
-    code = zipimport.zipimporter(folder).get_code(name[:-3] if name.endswith(".py") else name)
+    code = zipimport.zipimporter(folder).get_code(name)
     flags = UNCHECKED.to_bytes(4, "little")
     return importlib.util.MAGIC_NUMBER + flags + importlib.util.source_hash(source) + marshal.dumps(code)
