@@ -203,7 +203,7 @@ def with_entries(
 ) -> dict[str, Any]:
     """Return the file's entries with those of the studies that were run, or of a part of each."""
     if not part.only:
-        return {**before, **found}
+        return {**before, **{name: _continued(before.get(name, {}), one) for name, one in found.items()}}
     return {**before, **{name: _with_part(before.get(name, {}), one, part) for name, one in found.items()}}
 
 
@@ -215,7 +215,7 @@ def _with_part(study: Mapping[str, Any], entry: dict[str, Any], part: Part) -> d
     """
     before = study.get("parts") or ({str(Part()): study} if study else {})
     others = {name: one for name, one in before.items() if name != str(part)}
-    parts = {**others, str(part): entry}
+    parts = {**others, str(part): _continued(before.get(str(part), {}), entry)}
     claims_of: dict[tuple[str, str], dict[str, Any]] = {}
     for one in parts.values():
         for claim in one["claims"]:
@@ -232,6 +232,14 @@ def _with_part(study: Mapping[str, Any], entry: dict[str, Any], part: Part) -> d
         "problems": [problem for one in parts.values() for problem in one["problems"]],
         "parts": parts,
     }
+
+
+def _continued(before: Mapping[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
+    """Return an entry with the seconds of earlier sittings, if it goes on with their campaign."""
+    campaign = entry.get("campaign")
+    if campaign is None or before.get("campaign") != campaign:
+        return entry
+    return {**entry, "seconds": round(before["seconds"] + entry["seconds"], 1)}
 
 
 def _says(claim: Mapping[str, Any]) -> tuple[bool, bool]:

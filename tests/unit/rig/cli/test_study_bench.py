@@ -58,12 +58,12 @@ def test_a_part_that_says_nothing_is_refused(word):
         studies.Part.read([word])
 
 
-def entry(seconds, ok, effect=1.0, **verdicts):
+def entry(seconds, ok, effect=1.0, campaign=None, **verdicts):
     claims = [
         {"claim": claim, "where": "a", "verdict": verdict, "effect": effect}
         for claim, verdict in verdicts.items()
     ]
-    return {"seconds": seconds, "campaign": "c", "runs": {"ok": ok}, "claims": claims, "problems": []}
+    return {"seconds": seconds, "campaign": campaign, "runs": {"ok": ok}, "claims": claims, "problems": []}
 
 
 def test_a_study_has_the_claims_of_its_parts_each_of_the_part_that_has_its_runs():
@@ -98,3 +98,12 @@ def test_a_claim_that_no_part_decides_is_of_the_one_that_measured_it_last():
         written = studies.with_entries(written, {"study": entry(1.0, 1, effect, one="can't tell")}, part)
     [one] = written["study"]["claims"]
     assert one["effect"] == 1.2
+
+
+@pytest.mark.parametrize("words", [[], ["workload=w"]])
+def test_seconds_are_of_all_sittings_of_a_campaign(words):
+    written, part = {}, studies.Part.read(words)
+    for seconds, campaign in ((50.0, "earlier"), (20.0, "resumed"), (1.5, "resumed")):
+        found = entry(seconds, 1, campaign=campaign)
+        written = studies.with_entries(written, {"study": found}, part)
+    assert written["study"]["seconds"] == 21.5
