@@ -39,7 +39,7 @@ def run(*command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
     try:
         done = subprocess.run(
             command, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            timeout=PATIENCE_SECONDS,
+            timeout=PATIENCE_SECONDS, env={**os.environ, "LC_ALL": "C"},
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise UserError(f"{command[0]}: still running after {PATIENCE_SECONDS:g} s") from None
@@ -60,7 +60,20 @@ def mounted(device: LoopDevice, filesystem: Mapping[str, Any]) -> Iterator[str]:
         try:
             yield folder
         finally:
-            run("umount", folder, check=False)
+            _unmount(folder)
+
+
+def _unmount(folder: str) -> None:
+    """Unmount what is mounted on a folder; nothing may be. A device's opener may still look at it.
+
+    What stays in use is no longer seen at the folder, and ends with the last who uses it.
+    """
+    if not wait.until(lambda: not _is_busy(run("umount", folder, check=False)), PATIENCE_SECONDS):
+        run("umount", "--lazy", folder, check=False)
+
+
+def _is_busy(done: subprocess.CompletedProcess[str]) -> bool:
+    return done.returncode != 0 and "busy" in done.stderr
 
 
 class LoopDevice:
@@ -93,7 +106,7 @@ class LoopDevice:
     def __exit__(self, *error: object) -> None:
         if self.path:
             run("losetup", "--detach", self.path, check=False)
-        run("umount", self._folder.name, check=False)
+        _unmount(self._folder.name)
         try:
             self._fuse.wait(PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
