@@ -47,6 +47,7 @@ lost:
   type: str
   returned: survey of a file system that is lost
 check: {description: "command, exit and last_lines of it.", type: dict, returned: where there is one}
+writer: {description: "The last line that the writer printed.", type: str, returned: clean}
 health: {description: "The drive's health report.", type: dict, returned: survey}
 """
 
@@ -72,7 +73,7 @@ def execute(p):
         return powercut.probe(member)
     if p["action"] == "reset":
         return powercut.reset()
-    return powercut.clean()
+    return powercut.clean(member)
 
 
 def main():

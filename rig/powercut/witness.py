@@ -188,6 +188,11 @@ class Witness:
         self._raise()
         return self._has_cut.is_set()
 
+    @property
+    def has_gone(self) -> bool:
+        """Whether the writer has been here and gone."""
+        return self._over.is_set()
+
     def was_cut(self, line: dict[str, Any]) -> None:
         """Note that the power was cut, at the moment that another witness' trigger chose."""
         self._log.write({"event": "cut", **line})

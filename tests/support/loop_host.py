@@ -33,6 +33,7 @@ class LoopHost(TwinSwitch):
         self._boot = 1
         self._work = contextlib.ExitStack()
         self._writer: subprocess.Popen[bytes] | None = None
+        self._words = paths.run() / "writer.log"
 
     def call(self, module: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         if module != "joulerig_powercut":
@@ -49,6 +50,7 @@ class LoopHost(TwinSwitch):
                 answer |= self._survey(definition, arguments)
             case "clean":
                 self._take_down()
+                answer["writer"] = self._words.read_text().strip()
         return answer
 
     def _write(self, definition: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
@@ -57,19 +59,21 @@ class LoopHost(TwinSwitch):
         known = {**os.environ, "JOULERIG_WITNESS_SECRET": arguments["secret"]}
         command = [*self._command("write", arguments["options"]), "--directory", folder]
         command += ["--witness", arguments["witness"]]
-        self._writer = subprocess.Popen(
-            command, env=known, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-        )
+        with self._words.open("w") as log:
+            self._writer = subprocess.Popen(
+                command, env=known, stdin=subprocess.DEVNULL, stderr=log, start_new_session=True
+            )
 
     def _survey(self, definition: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-        with contextlib.ExitStack() as undo:
-            device = undo.enter_context(LoopDevice(self._twin.nbd))
-            try:
-                folder = undo.enter_context(mounted(device, definition))
-            except UserError as error:
-                return {"survey": "", "lost": str(error)}
-            done = run(*self._command("survey", arguments["options"]), "--directory", folder)
-            return {"survey": done.stdout}
+        with LoopDevice(self._twin.nbd) as device:
+            with contextlib.ExitStack() as undo:
+                try:
+                    folder = undo.enter_context(mounted(device, definition))
+                except UserError as error:
+                    return {"survey": "", "lost": str(error)}
+                done = run(*self._command("survey", arguments["options"]), "--directory", folder)
+            check = [*arguments["after"]["check"], device.path]
+            return {"survey": done.stdout, "check": {"command": check, **_checked(check)}}
 
     def _command(self, action: str, options: Sequence[str]) -> list[str]:
         shipped = applications.shipped().values()
@@ -96,3 +100,8 @@ class LoopHost(TwinSwitch):
         with LoopDevice(self._twin.nbd) as device:
             read = ["dd", f"if={device.path}", "of=/dev/null", "bs=4096", "count=1", "iflag=direct"]
             return subprocess.run(read, capture_output=True, timeout=READ_SECONDS).returncode == 0
+
+
+def _checked(command: Sequence[str]) -> dict[str, Any]:
+    done = run(*command, check=False)
+    return {"exit": done.returncode, "last_lines": (done.stdout + done.stderr).splitlines()[-1:]}

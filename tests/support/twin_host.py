@@ -55,6 +55,8 @@ class TwinHost(TwinSwitch):
             self._writer = subprocess.Popen(command, env=known)
         elif arguments["action"] == "survey":
             answer["survey"] = self._survey(arguments["options"])
+        elif arguments["action"] == "clean":
+            answer["writer"] = "not kept"
         return answer
 
     def on(self) -> None:

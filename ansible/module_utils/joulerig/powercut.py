@@ -34,7 +34,7 @@ def prepare(member, definition):
 
     What a writer of a cut that did not come left running or mounted is ended first.
     """
-    clean()
+    leftovers.take_down()
     os.sync()  # what was deployed for it, the writer itself too, outlives the cut
     with wipe_lease.lease_drive(member) as lease:
         if not definition:
@@ -78,7 +78,7 @@ def start(member, definition, options, witness, secret):
 
 
 def _start_writer(member, command, keep, secret):
-    words = f"{PLACE}-{member['name']}.log"
+    words = _log_of(member)
     with open(words, "w") as log:
         writer = subprocess.Popen(
             command,
@@ -227,7 +227,23 @@ def reset():
     return {"boot_id": boot_id()}
 
 
-def clean():
-    """End what a writer left running and mounted: of a cut that did not come."""
+def clean(member):
+    """End what writers left running and mounted: of a cut that did not come.
+
+    Returns `writer`: the last line that the drive's writer printed.
+    """
     leftovers.take_down()
-    return {}
+    return {"writer": _last_line(_log_of(member))}
+
+
+def _log_of(member):
+    """Return the file of what a drive's writer prints."""
+    return f"{PLACE}-{member['name']}.log"
+
+
+def _last_line(path):
+    try:
+        with open(path, errors="replace") as file:
+            return ([line.strip() for line in file if line.strip()] or ["it printed nothing"])[-1]
+    except FileNotFoundError:
+        return "it was not started"

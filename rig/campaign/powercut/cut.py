@@ -134,7 +134,7 @@ class Cut:
             # Not while the host still answers that a writer has begun.
             moment.arm()
             if not witnesses[self._aimed][1].await_cut(CUT_SECONDS):
-                raise UserError(f"{self._host.name}: the moment of the cut never came ({self.phase})")
+                raise self._no_cut(witnesses[self._aimed][1])
             for _, witness, _ in witnesses.values():
                 witness.end(LAST_WORDS_SECONDS)
             held = {one.subject.name: self._power.hold_up(one.subject.drive) for one in self._group}
@@ -144,6 +144,16 @@ class Cut:
             for _, _, log in witnesses.values():
                 log.write({"event": "restored"})
         return {name: CutOff(boots[name], self._cut_ns, held[name], twins[name]) for name in boots}
+
+    def _no_cut(self, witness: Witness) -> UserError:
+        """Return why the moment of the cut did not come. Raises HostGoneError."""
+        if not witness.has_gone:
+            return UserError(f"{self._host.name}: the moment of the cut never came ({self.phase})")
+        (subject,) = (one.subject for one in self._group if self.aimed(one.subject))
+        words = self._host.ask(subject, "clean")["writer"]
+        return UserError(
+            f"{self._host.name}: {subject}: the writer ended before the cut ({self.phase}): {words}"
+        )
 
     def _restore(self) -> None:
         """Restore the power, whatever state it is in; a host that was cut off is started."""

@@ -179,8 +179,8 @@ class PowerCutExecutor:
             status, reason = record_cut(self._campaign, run, subject, phase, known, found)
         del left[subject.name]
         self._say(run, status, reason)
-        if "lost" in found:
-            del self._tokens[subject.name]
+        if "lost" in found or found.get("check", {}).get("exit"):
+            del self._tokens[subject.name]  # no writer goes on with a damaged file system
 
     def _fail(self, name: str, left: Runs, phase: str, cut: CutOff | None, reason: str) -> None:
         """Record a cut that cannot be checked; its subject is prepared again before the next."""

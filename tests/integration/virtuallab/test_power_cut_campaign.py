@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import socket
 
 import pytest
 
@@ -20,6 +21,7 @@ from joulerig.rig.common.errors import UserError
 from joulerig.rig.dashboard.campaign import journal as dashboard_journal
 from joulerig.rig.dashboard.campaign import state as dashboard_state
 from joulerig.rig.powercut.power import SpoiledError
+from joulerig.rig.powercut.witness import introduction
 from joulerig.virtuallab.standalone_twin import StandaloneTwin
 from tests.support.twin_host import TwinHost, power_cut_lab
 
@@ -31,7 +33,10 @@ pytestmark = pytest.mark.timeout(300)
 
 
 class Host(TwinHost):
-    """Keeps a trace. `troubles`: by (action, how often it was asked for), an answer or an error."""
+    """Keeps a trace. `troubles`: by (action, how often it was asked for).
+
+    They are an answer, an error, or what makes an answer of a host's own call and its arguments.
+    """
 
     def __init__(self, twin):
         super().__init__(twin)
@@ -47,6 +52,8 @@ class Host(TwinHost):
         trouble = self.troubles.get((action, self.trace.count(action)))
         if isinstance(trouble, BaseException):
             raise trouble
+        if callable(trouble):
+            return trouble(super().call, module, arguments)
         return trouble or super().call(module, arguments)
 
     def clock(self):
@@ -157,6 +164,35 @@ def test_a_cut_that_cannot_be_read_back_is_failed_and_the_next_is_prepared_first
     assert found.failed == {"bench1-fast-none": ["cut 1: failed: bench1: fast: survey: read back: I/O error"]}
     assert found.verdicts()["bench1-fast-none"].cuts == 2
     assert found.broken() == []
+
+
+@pytest.mark.parametrize(("code", "again"), [(0, []), (4, ["prepare", "survey"])])
+def test_no_writer_goes_on_with_a_file_system_that_its_checker_finds_damaged(cuts, code, again):
+    def checked(call, *words):
+        return {**call(*words), "check": {"command": ["fsck"], "exit": code, "last_lines": []}}
+
+    cuts.host.troubles["survey", 2] = checked
+    cuts.execute()
+    assert cuts.statuses == ["partial"] * 3
+    assert cuts.host.trace == ["prepare", "survey", *CUT, *again, *CUT, *CUT]
+
+
+def test_a_writer_that_ends_before_the_cut_fails_it_with_its_last_words(cuts):
+    def ended(_, module, arguments):
+        _, host, port = arguments["witness"].split(":")
+        with socket.create_connection((host, int(port))) as witness:
+            witness.sendall(introduction(arguments["secret"]))
+        return {"problem": "", "boot_id": "1"}
+
+    cuts.host.troubles["write", 1] = ended
+    cuts.host.troubles["clean", 1] = {"problem": "", "writer": "durawriter: mkdir: bad message"}
+    cuts.execute()
+    assert cuts.statuses == ["failed", "partial", "partial"]
+    phase = cuts.aims()[0]
+    assert cuts.reasons[0] == (
+        f"bench1: fast: the writer ended before the cut ({phase}): durawriter: mkdir: bad message"
+    )
+    assert len(cuts.host.lost) == 2, "of the others"
 
 
 def test_failures_in_a_row_end_it(cuts):

@@ -72,6 +72,20 @@ def test_what_a_writer_left_running_is_ended_before_its_drive_is_prepared(host, 
     assert not (host.sys.parent / "leftovers.json").exists()
 
 
+@pytest.mark.parametrize(
+    ("printed", "expected"),
+    [
+        ("first\ndurawriter: mkdir: bad message\n\n", "durawriter: mkdir: bad message"),
+        ("\n", "it printed nothing"),
+        (None, "it was not started"),
+    ],
+)
+def test_what_a_writer_printed_last_is_kept_when_it_is_ended(host, capsys, tmp_path, printed, expected):
+    if printed is not None:
+        (tmp_path / f"place-{MEMBER['name']}.log").write_text(printed)
+    assert call(capsys, "clean")["writer"] == expected
+
+
 @pytest.mark.parametrize("filesystem", [{}, EXT4])
 @pytest.mark.parametrize("action", ["prepare", "write", "survey"])
 def test_another_drive_is_refused_whatever_is_asked(host, writer, capsys, tmp_path, action, filesystem):
