@@ -7,6 +7,7 @@ import io
 import time
 from pathlib import Path
 
+import polars as pl
 import pypdf
 import pytest
 import weasyprint
@@ -14,6 +15,7 @@ from weasyprint.urls import FatalURLFetchingError
 
 from joulerig.analysis import report, results
 from joulerig.analysis.report import document, text
+from joulerig.analysis.tables import runs_and_cells
 from tests.support import simulated_campaign
 from tests.support.programs import wait_for
 from tests.support.report_pages import page, pdf_pages, text_of_pages
@@ -102,6 +104,28 @@ def test_nothing_in_the_pdf_runs_over_the_margin(tmp_path):
             for descendant in child.descendants():
                 if descendant.element_tag in ("td", "th", "table", "img", "pre"):
                     assert descendant.position_x + descendant.margin_width() <= right + 1, descendant
+
+
+# Of a drive that draws little more under load than idle.
+LITTLE_MORE = {"dynamic_joules_per_op_low": 3.771e-05, "dynamic_joules_per_op_high": 4.634e-04}
+
+
+def test_no_words_of_the_pdf_run_into_the_next_cell(tmp_path, monkeypatch):
+    folder = simulated_campaign.build(tmp_path / "c", drives=("nvme-plp",), traces=True)
+    rows = runs_and_cells.cells
+    monkeypatch.setattr(
+        runs_and_cells, "cells",
+        lambda *given: rows(*given).with_columns(**{name: pl.lit(one) for name, one in LITTLE_MORE.items()}),
+    )  # fmt: skip
+    html_text = page(folder)
+    assert "0.03771 to 0.4634" in html_text
+    for sheet in weasyprint.HTML(string=html_text).render().pages:
+        for cell in sheet._page_box.descendants():
+            if cell.element_tag in ("td", "th") and hasattr(cell, "colspan"):
+                right = cell.position_x + cell.margin_width()
+                for words in cell.descendants():
+                    if hasattr(words, "text"):
+                        assert words.position_x + words.width <= right + 1, words.text
 
 
 def test_the_pdf_needs_no_network(demo):
