@@ -34,9 +34,13 @@ class CoefficientsContent:
         return [one for one in given if not one.cell] + cells[:_MOST_CELLS]
 
     @staticmethod
-    def withheld(drive: DriveEstimates) -> Counter[tuple[str, str]]:
-        """Return the names that are withheld with the reason, and of how many cells."""
-        return Counter((one.name, one.withheld) for one in drive.estimates if one.withheld)
+    def withheld(drive: DriveEstimates) -> dict[str, Counter[str]]:
+        """Return by reason the names that are withheld, and of how many cells each."""
+        found: dict[str, Counter[str]] = {}
+        for one in drive.estimates:
+            if one.withheld:
+                found.setdefault(one.withheld, Counter())[one.name] += 1
+        return found
 
 
 def content(analysed: Analysed) -> CoefficientsContent | None:

@@ -275,6 +275,12 @@ def test_the_report_has_the_coefficients_and_those_withheld(whole):
     assert "condition number" in html
 
 
+def test_the_report_gives_a_reason_once_for_all_that_it_withholds(build):
+    html = report_document.html(build(loads=loads("write-small", "sync-each")))
+    names = "joules_per_written_byte, joules_per_request, joules_per_flush"
+    assert f"Withheld: {names}: only one load shows it: sync-each/ext4." in html
+
+
 def test_every_column_of_the_table_is_described():
     for name in table.COLUMNS:
         assert columns.described("coefficients", name)
