@@ -71,7 +71,12 @@ def compare(path: Path, again: pl.DataFrame, version: int = journal.VERSION) -> 
     `version`: of the journal that the file was made from.
     """
     try:
-        found = pl.read_csv(path, infer_schema=False) if path.suffix == ".csv" else pl.read_parquet(path)
+        # A file of nothing is a table without rows, as of cuts that all failed.
+        found = (
+            pl.read_csv(path, infer_schema=False, raise_if_empty=False)
+            if path.suffix == ".csv"
+            else pl.read_parquet(path)
+        )
     except (OSError, pl.exceptions.PolarsError) as error:
         return 0, [f"cannot be read: {' '.join(str(error).split())[:160]}"]
     offenders = [

@@ -131,8 +131,7 @@ def _check_former_power_cuts(folder: Path, here: Mapping[str, Any]) -> Iterator[
     count, broken = sum(one.cuts for one in verdicts), sum(one.broken_cuts for one in verdicts)
     detail = f"{counted(count, 'cut')} of {counted(len(cuts.subjects), 'subject')}, {broken} broke a promise"
     yield judged("power cuts", detail, [])
-    again = {name: make(cuts) for name, make in power_cut_tables.TABLES.items()}
-    yield _guarded("tables", lambda: files_of_tables.check(folder, again))
+    yield _guarded("tables", lambda: files_of_tables.check(folder, power_cut_tables.frames(cuts)))
     origin = environment.origin(folder, here)
     yield _guarded("report.html", lambda: reports.check_html(folder, html, origin))
     yield _guarded("report.pdf", lambda: reports.check_pdf(folder, html, origin))
@@ -291,7 +290,9 @@ def _ledger(campaign: Campaign) -> Check:
 def _tables(folder: Path, again: Campaign) -> dict[str, pl.DataFrame]:
     """Recompute the tables; the long series only where `folder` has files of them."""
     small = frames.small(again)
-    return small if files_of_tables.present(folder) <= set(small) else frames.every(again)
+    if again.kind == CampaignKind.POWER_CUT:
+        small |= power_cut_tables.frames(power_cuts.from_campaign(again))
+    return small if files_of_tables.present(folder) <= set(small) else small | frames.every(again)
 
 
 def _cells(campaign: Campaign, again: Campaign) -> Check:

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from joulerig import atomic
+from joulerig.analysis.powercut.check import Violation
 from joulerig.analysis.powercut.folder import Cut, PowerCuts
 
 
@@ -101,19 +103,22 @@ def violations(campaign: PowerCuts) -> pl.DataFrame:
         for cut in subject_cuts
         for violation in cut.findings.violations
     ]
-    return pl.DataFrame(rows, infer_schema_length=None)
+    columns = ["subject", "cut", *(one.name for one in fields(Violation))]
+    return pl.DataFrame(rows, None if rows else columns, infer_schema_length=None)
 
 
-TABLES = {"subjects": subjects, "cuts": cuts, "violations": violations}
+def frames(campaign: PowerCuts) -> dict[str, pl.DataFrame]:
+    """Return all tables of a campaign, by the names of their files."""
+    return {"subjects": subjects(campaign), "cuts": cuts(campaign), "violations": violations(campaign)}
 
 
 def write(campaign: PowerCuts, folder: Path) -> list[Path]:
     """Write subjects.csv, cuts.csv and violations.csv into `folder`; return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for name, make in TABLES.items():
+    for name, frame in frames(campaign).items():
         path = folder / f"{name}.csv"
-        atomic.write(path, make(campaign).write_csv().encode())
+        atomic.write(path, frame.write_csv().encode())
         written.append(path)
     return written
 

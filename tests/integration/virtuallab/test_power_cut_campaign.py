@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import socket
 
+import polars as pl
 import pytest
 
 from joulerig.analysis import report, results
@@ -369,6 +370,21 @@ def test_a_bundle_whose_witness_log_was_changed_is_found_out(cuts, tmp_path):
     made = writer.write(cuts.folder, tmp_path / "cuts.zip", HERE)
     failed = {check.name for check in verify.verify(made.path, HERE) if check.state == FAILED}
     assert {"phases", "performance"} & failed
+
+
+def test_tables_of_power_cuts_are_computed_again(cuts):
+    cuts.execute()
+    shown.write_tables(cuts.folder)
+    assert not offenders_of_tables(cuts)
+    path = cuts.folder / "report" / "cuts.csv"
+    table = pl.read_csv(path)
+    table.with_columns(pl.col("promised_writes") + 1).write_csv(path)
+    assert any("cuts.csv: " in one and "promised_writes" in one for one in offenders_of_tables(cuts))
+
+
+def offenders_of_tables(cuts):
+    (found,) = (one for one in verify.verify(cuts.folder, HERE) if one.name == "tables")
+    return found.offenders
 
 
 def test_broken_promises_are_named(state, lab_files, services_up):

@@ -45,6 +45,7 @@ def test_a_drive_that_kept_its_word(campaign):
     assert "sata 500 20.0 40.0 –" in said  # 0.5 J over the one write promised after the first; the hold-up
     assert "Does it keep &lt;its&gt; word?" in said
     assert [path.name for path in tables] == ["subjects.csv", "cuts.csv", "violations.csv"]
+    assert tables[-1].read_text().startswith("subject,cut,what,target,sequence,")
     page = PdfReader(io.BytesIO(pdf.read_bytes())).pages[0].extract_text()
     assert "no promise broken" in page
     assert "VIRTUAL LAB" in page.upper()
