@@ -112,16 +112,13 @@ def process(
     backing = folder / f"{host}-{name}.img"
     backing.parent.mkdir(parents=True, exist_ok=True)
     control, nbd = control_socket(host, name), nbd_socket(host, name)
-    process_name = f"twin-{host}-{name}"
-    if supervisor.states().get(process_name) not in ("RUNNING", "STARTING"):
-        nbd.unlink(missing_ok=True)  # left by a twin that was killed: nbdkit refuses an existing socket
-        control.unlink(missing_ok=True)
     return supervisor.Program(
-        process_name,
+        f"twin-{host}-{name}",
         command(model, nbd, control, backing, drive.size_bytes, drive.serial)
         + (nvme.parameters(host, name, drive, model) if is_controller else []),
         ready=lambda: listens(nbd, control),
         priority=100,
         restart=False,
+        sockets=(nbd, control),
         environment=shared.environment(),
     )

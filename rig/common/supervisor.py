@@ -29,7 +29,8 @@ ALIVE = ("STARTING", "RUNNING", "BACKOFF", "STOPPING")
 class Program:
     """A process to keep. `ready`: whether it serves; `priority`: order of start, low first.
 
-    `private`: the files that it makes are for its user alone.
+    `private`: the files that it makes are for its user alone. `sockets`: those on which it listens,
+    which one that was killed leaves behind; they are removed before it is started.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Program:
     priority: int = 500
     restart: bool = True
     private: bool = False
+    sockets: tuple[Path, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
 
 
@@ -67,6 +69,8 @@ def start(programs: Iterable[Program]) -> None:
         if _states(api)[program.name] == "BACKOFF":  # counts as running: it could not be started
             _stop_process(api, program.name)
         if _states(api)[program.name] not in ("RUNNING", "STARTING"):
+            for socket in program.sockets:
+                socket.unlink(missing_ok=True)
             _start_process(api, program.name)
 
         def up(program: Program = program) -> bool:

@@ -99,6 +99,19 @@ def test_what_died_is_started_again(supervised):
     assert pid_of("nap") != before
 
 
+def test_a_program_that_changed_is_started_though_the_one_before_left_its_socket(supervised):
+    """As a twin does that is killed, because the host that uses its drive still runs."""
+    path = supervised / "socket"
+    code = "import socket, sys, time; socket.socket(socket.AF_UNIX).bind(sys.argv[1]); time.sleep(60)"
+    for version in ("1", "2"):
+        command = [sys.executable, "-c", code, str(path), version]
+        services.start([services.Program("server", command, path.exists, restart=False, sockets=(path,))])
+        assert services.wait.until(path.exists, 10)
+        pid = pid_of("server")
+    assert not services.wait.until(lambda: services.states()["server"] != "RUNNING", 1)
+    assert pid_of("server") == pid
+
+
 def test_a_program_that_ends_at_once_is_reported_with_its_last_words(supervised):
     program = services.Program(
         "bad", ["sh", "-c", "echo first; echo 'bad: cannot listen' >&2; exit 3"], lambda: False
