@@ -91,7 +91,11 @@ def inventory(lab: Lab) -> Path:
     (folder / "host_vars").mkdir(parents=True)
     (folder / "inventory.ini").write_text((ROOT / "inventory.ini").read_text())
     files: dict[str, dict[str, Any]] = {
-        "localhost": {"influxdb": {"database": "joulerig"}, "clock_listen": "0.0.0.0:0", "meters": {}},
+        "localhost": {
+            "influxdb": {"database": "joulerig", "listen": "127.0.0.1"},  # 10.0.2.2 is QEMU's
+            "clock_listen": "0.0.0.0:0",
+            "meters": {},
+        },
         "vhost1": {
             "controller_address": "10.0.2.2",
             "drives": {name: served.declared() for name, served in DRIVES.items()},
