@@ -13,15 +13,24 @@ TAG_BYTES = 512  # each has a tag, whatever the drive's block
 
 
 class Witness(threading.Thread):
-    """Takes so many acknowledgements on a port of this machine, and says stop then."""
+    """Takes so many acknowledgements on a port of this machine, and says stop then.
 
-    def __init__(self) -> None:
+    `held`: it answers none before `let_go`, so that the writer is at work until then.
+    """
+
+    def __init__(self, *, held: bool = False) -> None:
         super().__init__(daemon=True)
+        self._may_answer = threading.Event()
+        if not held:
+            self._may_answer.set()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         self.operations: dict[int, dict[str, Any]] = {}
         self.acknowledged: set[int] = set()
         self.failed: list[dict[str, Any]] = []
+
+    def let_go(self) -> None:
+        self._may_answer.set()
 
     def run(self) -> None:
         connection, _ = self._listener.accept()
@@ -37,6 +46,7 @@ class Witness(threading.Thread):
                     self.failed.append(said)
                 else:
                     self.acknowledged.add(said["sequence"])
+                self._may_answer.wait()
                 answers.write("stop\n" if len(self.acknowledged) >= ACKNOWLEDGEMENTS else "ok\n")
                 answers.flush()
 
