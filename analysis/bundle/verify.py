@@ -289,10 +289,10 @@ def _ledger(campaign: Campaign) -> Check:
 
 def _tables(folder: Path, again: Campaign) -> dict[str, pl.DataFrame]:
     """Recompute the tables; the long series only where `folder` has files of them."""
-    small = frames.small(again)
+    found = frames.small(again)
     if again.kind == CampaignKind.POWER_CUT:
-        small |= power_cut_tables.frames(power_cuts.from_campaign(again))
-    return small if files_of_tables.present(folder) <= set(small) else small | frames.every(again)
+        found |= power_cut_tables.frames(power_cuts.from_campaign(again))
+    return found if files_of_tables.present(folder) <= set(found) else found | frames.long(again)
 
 
 def _cells(campaign: Campaign, again: Campaign) -> Check:

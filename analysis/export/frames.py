@@ -124,18 +124,23 @@ def small(campaign: Campaign) -> dict[str, pl.DataFrame]:
     return runs_and_cells.frames(campaign) | run_tables
 
 
-def every(campaign: Campaign) -> dict[str, pl.DataFrame]:
-    """Return all tables, by name.
+def long(campaign: Campaign) -> dict[str, pl.DataFrame]:
+    """Return the time series and the waveforms, by name.
 
     Raises ResultsError, joulerig.analysis.results.power_points.PowerFileError,
     joulerig.analysis.results.run_file.RunFileError.
     """
-    return small(campaign) | {
+    return {
         "power": power_points(campaign),
         "rounds": rounds(campaign),
         "progress": load_progress(campaign),
         "waveforms": waveforms(campaign),
     }
+
+
+def every(campaign: Campaign) -> dict[str, pl.DataFrame]:
+    """Return all tables, by name. Raises what `long` does."""
+    return small(campaign) | long(campaign)
 
 
 def _head(campaign: Campaign, run: Run) -> dict[str, str]:
