@@ -179,9 +179,10 @@ def adopt(
         out.print(f"{host}/{name} may be wiped already: {one.free}")
         return
     expected = one.serial or name
-    typed = yes_wipe or typer.prompt(f"All of it will be lost. Type {expected!r}'s serial to release it")
+    kind = "serial" if one.serial else "name"
+    typed = yes_wipe or typer.prompt(f"All of it will be lost. To release it, type its {kind}, {expected}")
     if typed != expected:
-        raise UserError(f"{host}/{name}: {typed!r} is not its serial; nothing was changed")
+        raise UserError(f"{host}/{name}: {typed!r} is not its {kind}; nothing was changed")
     asked = {**contents.arguments(described, host, [name]), "adopt": one.identity}
     answer = contents.ask(described, {host: asked})[host]
     if isinstance(answer, str):

@@ -82,7 +82,7 @@ def test_without_a_drive_all_of_the_host_are_looked_at(ask):
 def test_the_typed_serial_releases_what_was_shown(ask):
     host, done = ask(FOREIGN, "adopt", "bench1", "fast", typed="SERIAL-A\n")
     assert done.exit_code == 0, done.output
-    assert "All of it will be lost" in done.output
+    assert "All of it will be lost. To release it, type its serial, SERIAL-A" in done.output
     assert host.adopted == [IDENTITY]
     assert "bench1/fast is adopted" in done.output
 
@@ -92,6 +92,15 @@ def test_anything_else_releases_nothing(ask, typed):
     host, done = ask(FOREIGN, "adopt", "bench1", "fast", typed=typed + "\n")
     assert f"{typed!r} is not its serial; nothing was changed" in problem(done)
     assert host.adopted == []
+
+
+def test_what_has_no_serial_is_released_by_its_name(ask):
+    unnamed = FOREIGN.model_copy(update={"serial": None})
+    host, done = ask(unnamed, "adopt", "bench1", "fast", typed="slow\n")
+    assert "'slow' is not its name; nothing was changed" in problem(done)
+    host, done = ask(unnamed, "adopt", "bench1", "fast", typed="fast\n")
+    assert "type its name, fast" in done.output
+    assert host.adopted == [IDENTITY]
 
 
 def test_nothing_typed_releases_nothing(ask):
