@@ -9,7 +9,7 @@ inventory.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ SHIPPED = paths.share() / "workloads" / "programs"
 COMMON_CODE = SHIPPED / "program.py"
 DEFINITION = "program.yml"
 KIND = "program"
+ON_HOST = "/usr/local/share/joulerig/programs"
 
 
 class Definition(Strict):
@@ -32,6 +33,9 @@ class Definition(Strict):
 
     description: str = Field("", description="A one-line description.")
     packages: list[Package] = Field([], description="Debian packages that it needs on test hosts.")
+    modules: list[str] = Field(
+        [], description="Modules of `workloads/programs/` that it imports besides `program.py`."
+    )
     operation: str = Field("operation", description="The unit of an operation in its report.")
     figure: str = Field("", description="Its own figure of merit, with the unit; empty: none.")
     parameters: dict[str, str] = Field(
@@ -49,6 +53,10 @@ class Program:
     name: str
     directory: Path
     definition: Definition
+
+    def modules(self) -> list[Path]:
+        """Return the shared modules that the script imports, `program.py` first."""
+        return [COMMON_CODE, *shared(self.definition.modules)]
 
     @property
     def script(self) -> Path:
@@ -71,6 +79,19 @@ class Program:
                 found: dict[str, Any] = ast.literal_eval(node.value)
                 return found
         return {}
+
+
+def shared(names: Iterable[str]) -> list[Path]:
+    """Return the files of modules that programs and applications share."""
+    return [SHIPPED / name for name in names]
+
+
+def check_modules(names: Iterable[str], where: str) -> None:
+    """Raise UserError for the first one that is not shared."""
+    known = sorted(path.name for path in SHIPPED.glob("*.py"))
+    for name in names:
+        if name not in known:
+            raise UserError(f"{where}: modules: {name!r} is {definitions.allowed(name, known)}")
 
 
 def load(lab: Lab) -> dict[str, Program]:
@@ -146,4 +167,5 @@ def _program(path: Path) -> Program:
     program = Program(directory.name, directory, validate(Definition, entries, source))
     if not program.script.is_file():
         raise UserError(f"{source}: {paths.short(program.script)}: no such file; a {KIND} needs this script")
+    check_modules(program.definition.modules, source)
     return program

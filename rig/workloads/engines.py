@@ -270,7 +270,7 @@ class Program(Workload):
 
     def files(self) -> list[Path]:
         script = Path(self.program)
-        return [*place.program_files(script), programs.COMMON_CODE, *self._setting_files().values()]
+        return [*place.program_files(script), *self._setting_files().values()]
 
     def _setting_files(self) -> dict[str, Path]:
         source = {"source": kernel_source.archive(self.kernel_source)} if self.kernel_source else {}

@@ -82,7 +82,7 @@ def find_script(value: str, own: Path) -> Path:
     script = file_in(own, value)
     if script.stem in known and script.parent != known[script.stem].directory:
         raise ValueError(f"{script.name!r} is the name of a shipped program; give the file another name")
-    if script.name == programs.COMMON_CODE.name:
+    if (programs.SHIPPED / script.name).exists():
         raise ValueError(f"{script.name!r} is shared by all programs; give the file another name")
     return script
 
@@ -90,11 +90,12 @@ def find_script(value: str, own: Path) -> Path:
 def program_files(script: Path) -> list[Path]:
     """Return a program's script and what it reads.
 
-    That is the rest of its directory or, for a script without one, SCRIPT_*.sql.
+    That is the rest of its directory or, for a script without one, SCRIPT_*.sql; and the modules
+    that programs share.
     """
     if program := programs.holding(script):
-        return program.files()
-    return [script, *sorted(script.parent.glob(f"{script.stem}_*.sql"))]
+        return [*program.files(), *program.modules()]
+    return [script, *sorted(script.parent.glob(f"{script.stem}_*.sql")), programs.COMMON_CODE]
 
 
 def here(path: Path) -> str:
@@ -109,10 +110,10 @@ def on_host(path: Path) -> str:
     """
     if path == flowop():
         return "/usr/local/sbin/flowop"
-    if path != programs.COMMON_CODE and (program := programs.holding(path)):
-        return f"{SHARE}/programs/{program.name}/{path.name}"
+    if program := programs.holding(path):
+        return f"{programs.ON_HOST}/{program.name}/{path.name}"
     if path.suffix in (SCRIPT, ".sql"):
-        return f"{SHARE}/programs/{path.name}"
+        return f"{programs.ON_HOST}/{path.name}"
     return f"{SHARE}/files/{files.digest(path)}-{path.name}"
 
 

@@ -6,28 +6,20 @@ do not: clients neither key nor think, each begins its next transaction at once,
 is no tpmC. 45 % are New-Order, 43 % Payment, 4 % each Order-Status, Delivery and Stock-Level. One
 op is a transaction; the figure is New-Order transactions a minute, those that are rolled back as
 specified among them. After the load the consistency conditions 1 to 4 (clause 3.3.2) must hold.
-
-The server listens on a socket in its folder alone. It runs as the user postgres where this runs as
-root.
 """
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
-import pwd
-import shutil
-import signal
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
 
 import program
+from postgresql_server import Cluster, stop
 
 DEFAULTS = {
     "warehouses": 1,
@@ -45,10 +37,7 @@ TRANSACTIONS = (
     ("stock_level", 4, ":w, :seed"),
 )
 FOLDER = "joulerig-tpcc"
-PACKAGE = "postgresql"
 HERE = Path(__file__).resolve().parent
-START_PATIENCE_SECONDS = 300.0
-STOP_PATIENCE_SECONDS = 3600.0
 
 
 @dataclass(frozen=True)
@@ -60,102 +49,10 @@ class Transaction:
     ended_ns: int
 
 
-class Cluster:
-    """A PostgreSQL server's folder, and its programs run as its user."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.data = folder, folder / "data"
-        self.programs = _programs()
-        self.user = "postgres" if os.geteuid() == 0 else None
-        self.options: dict[str, Any] = {
-            "cwd": folder,
-            "env": {
-                "PATH": os.defpath,
-                "LC_ALL": "C",
-                "PGHOST": str(folder),
-                "PGDATABASE": "postgres",
-                "PGOPTIONS": "-c client_min_messages=warning",
-            },
-        }
-        if self.user:
-            self.options |= {"user": self.user, "group": _account(self.user).pw_gid, "extra_groups": []}
-
-    def own(self, folder: Path) -> None:
-        """Let the server's user write there."""
-        if self.user:
-            shutil.chown(folder, self.user)
-
-    def run(self, name: str, *words: str, **options: Any) -> str:
-        return program.run([self.programs / name, *words], PACKAGE, **self.options, **options)
-
-    def create(self) -> None:
-        self.own(self.folder)
-        self.run(
-            "initdb", "--pgdata", str(self.data), "--auth=peer", "--encoding=UTF8", "--no-locale", "--no-sync"
-        )
-
-    def sql(self, text: str, **variables: float) -> list[list[str]]:
-        """Run a script and return what it answers, by row and column."""
-        given = [f"--set={name}={value}" for name, value in {"ON_ERROR_STOP": 1, **variables}.items()]
-        answer = self.run("psql", "-X", "-q", "-A", "-t", "-F", "\t", *given, "-f", "-", text=text)
-        return [line.split("\t") for line in answer.splitlines()]
-
-    @contextlib.contextmanager
-    def serving(self, shared_buffers_mb: int) -> Iterator[subprocess.Popen]:
-        """Start a server and wait until it answers.
-
-        At the end it drops its work: `stop` lets it conclude before.
-        """
-        settings = {
-            "listen_addresses": "",
-            "unix_socket_directories": str(self.folder),
-            "unix_socket_permissions": "0700",
-            "shared_buffers": f"{shared_buffers_mb}MB",
-        }
-        words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
-        with (
-            tempfile.TemporaryFile("w+") as log,  # not among the files under test
-            program.child(
-                [self.programs / "postgres", "-D", self.data, *words],
-                PACKAGE,
-                death=signal.SIGQUIT,
-                stdout=log,
-                stderr=log,
-                **self.options,
-            ) as server,
-        ):
-            self._wait(server, log)
-            yield server
-
-    def _wait(self, server: subprocess.Popen, log: IO[str]) -> None:
-        deadline = time.monotonic() + START_PATIENCE_SECONDS
-        ready = [self.programs / "pg_isready", "-q"]
-        while subprocess.run(ready, **self.options).returncode:
-            if server.poll() is not None or time.monotonic() > deadline:
-                log.seek(0)
-                said = log.read().splitlines()
-                fatal = next(
-                    (line for line in said if "FATAL" in line), said[-1] if said else "it said nothing"
-                )
-                raise program.Failed(f"postgres: does not serve: {fatal}")
-            time.sleep(0.05)
-
-
-def stop(server: subprocess.Popen) -> None:
-    """Let the server write all that it has to its data files. Raises Failed."""
-    server.send_signal(signal.SIGINT)
-    try:
-        server.wait(STOP_PATIENCE_SECONDS)
-    except subprocess.TimeoutExpired:
-        raise program.Failed(
-            f"postgres: still running {STOP_PATIENCE_SECONDS:.0f} s after it was stopped"
-        ) from None
-
-
 def layout(given: program.Given) -> None:
     """Make a database with the specification's first content, its server stopped."""
     cluster = Cluster(program.fresh(given.directory / FOLDER))
-    cluster.create()
+    cluster.create("--no-sync")
     scale = {name: given.settings[name] for name in ("warehouses", "items", "customers")}
     with cluster.serving(given.settings["shared_buffers_mb"]) as server:
         cluster.sql((HERE / "tpcc_tables.sql").read_text(), seed=given.seed % 1_000_003 / 1_000_003, **scale)
@@ -268,21 +165,6 @@ def _check(cluster: Cluster, record: program.Record) -> None:
     for number, count in broken.items():
         if count:
             raise program.Failed(f"consistency condition {number} is broken {count} times after the load")
-
-
-def _programs() -> Path:
-    """Return the folder of the newest PostgreSQL's programs. Raises Failed."""
-    found = [path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/initdb")]
-    if not found:
-        raise program.Failed(f"initdb: not found; Debian's package {PACKAGE} has it")
-    return max(found, key=lambda path: float(path.parent.name))
-
-
-def _account(user: str) -> pwd.struct_passwd:
-    try:
-        return pwd.getpwnam(user)
-    except KeyError:
-        raise program.Failed(f"user {user}: not found; Debian's package {PACKAGE} makes it") from None
 
 
 if __name__ == "__main__":

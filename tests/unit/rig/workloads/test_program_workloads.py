@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import programs
 from joulerig.rig.lab.kernels import source as kernel_source
 from joulerig.rig.workloads import engines, place
+from tests.support.set_up import set_up_packages
 
 PROGRAMS = {name: one for name, one in workloads.shipped().items() if isinstance(one, engines.Program)}
 
@@ -47,10 +47,7 @@ def test_every_setting_is_one_that_its_script_has(name, source):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_set_up_installs_what_its_tests_need(name):
-    listed = subprocess.run(
-        [paths.ROOT / "tools/setup", "--packages"], capture_output=True, text=True, check=True
-    )
-    assert set(PROGRAMS[name].needed_packages()) <= set(listed.stdout.split())
+    assert set(PROGRAMS[name].needed_packages()) <= set_up_packages()
 
 
 @pytest.mark.parametrize(
@@ -61,12 +58,12 @@ def test_every_setting_of_a_script_is_described(program):
     assert all(program.definition.parameters.values())
 
 
-def test_a_script_goes_with_the_common_code_and_what_it_reads():
+def test_a_script_goes_with_the_modules_that_it_imports_and_what_it_reads():
     on_host = [place.on_host(path) for path in program(program="tpcc").files()]
     folder = "/usr/local/share/joulerig/programs"
     assert on_host == [
         f"{folder}/tpcc/tpcc.py", f"{folder}/tpcc/tpcc_tables.sql", f"{folder}/tpcc/tpcc_transactions.sql",
-        f"{folder}/program.py",
+        f"{folder}/program.py", f"{folder}/postgresql_server.py",
     ]  # fmt: skip
 
 
