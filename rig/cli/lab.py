@@ -11,13 +11,14 @@ import typer
 from rich.table import Table
 
 from joulerig.plural import counted
-from joulerig.rig.cli.options import out
+from joulerig.rig.cli.options import alone, out
 from joulerig.rig.common.errors import UserError
 
 app = typer.Typer(no_args_is_help=True, help="Manage the virtual lab: test hosts in QEMU, twins, power taps.")
 
 
 @app.command("up")
+@alone("rig lab up")
 def up() -> None:
     """Start the virtual lab; builds its guest image at the first time."""
     from joulerig.rig.lab import model, virtual
@@ -35,6 +36,7 @@ def images() -> None:
 
 
 @app.command("down")
+@alone("rig lab down")
 def down() -> None:
     """Stop the virtual lab; its drives keep their data."""
     from joulerig.rig.lab import virtual

@@ -3,15 +3,19 @@
 
 from __future__ import annotations
 
+import functools
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ParamSpec
 
 import typer
 from rich.console import Console
 
 if TYPE_CHECKING:
     from joulerig.rig.lab.model import Lab
+
+P = ParamSpec("P")
 
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
@@ -30,3 +34,22 @@ def load_lab() -> Lab:
     from joulerig.rig.lab import model
 
     return model.load()
+
+
+def alone(name: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """Let a command work only while no other of this decorator starts or stops the lab's processes.
+
+    Two at once would each stop what the other starts. Raises UserError.
+    """
+
+    def decorated(command: Callable[P, None]) -> Callable[P, None]:
+        @functools.wraps(command)
+        def executed(*args: P.args, **options: P.kwargs) -> None:
+            from joulerig.rig.common import files, paths
+
+            with files.sole(paths.run() / "lab.lock", name):
+                command(*args, **options)
+
+        return executed
+
+    return decorated

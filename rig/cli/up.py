@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from joulerig.analysis.results.schema import Asked
 from joulerig.plural import counted
-from joulerig.rig.cli.options import JsonOption, load_lab, out
+from joulerig.rig.cli.options import JsonOption, alone, load_lab, out
 from joulerig.rig.common.errors import UserError
 
 ProvisionOption = Annotated[
@@ -20,6 +20,7 @@ ProvisionOption = Annotated[
 ]
 
 
+@alone("rig up")
 def up(provision: ProvisionOption = False) -> None:
     """Start the virtual lab (if the inventory has one), InfluxDB, powerd, dashboard; provision."""
     from joulerig.rig.campaign import playbook
@@ -47,6 +48,7 @@ def up(provision: ProvisionOption = False) -> None:
     out.print(f"its controls ask for the token in {paths.short(controller.control_token_file())}")
 
 
+@alone("rig down")
 def down() -> None:
     """Stop everything that `rig up` started, and nothing else."""
     from joulerig.rig.common import supervisor

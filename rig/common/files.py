@@ -6,6 +6,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import os
 import random
 import secrets
 import socket
@@ -70,6 +71,24 @@ def locked(path: Path) -> Iterator[None]:
     """Hold the exclusive lock of a file, which other processes wait for."""
     with open(path, "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def sole(path: Path, what: str) -> Iterator[None]:
+    """Hold the exclusive lock of a file for `what`, a command that people know.
+
+    Raises UserError, which names what has it, where another process does.
+    """
+    with open(path, "a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            raise UserError(f"{lock.read().strip()} has not ended; wait for it, or end it") from None
+        lock.truncate(0)
+        lock.write(f"'{what}', process {os.getpid()},")
+        lock.flush()
         yield
 
 
