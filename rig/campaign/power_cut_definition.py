@@ -241,8 +241,7 @@ def deployment(campaign: PowerCutCampaign, lab: Lab) -> dict[str, Any]:
         raise UserError(f"{paths.short(program)}: not built; 'make build' builds it")
     files = [{"src": str(program), "dest": ON_HOST, "mode": "0755"}]
     known = applications.load(lab)
-    used = [known[name] for name in dict.fromkeys(one.application for one in campaign.subjects) if name]
-    copied = {path: place for one in used for path, place in one.files().items()}
+    used = {one.application: known[one.application] for one in campaign.subjects if one.application}
+    copied = {path: place for one in used.values() for path, place in one.files().items()}
     files += [{"src": str(path), "dest": place, "mode": "0755"} for path, place in copied.items()]
-    packages = sorted({package for one in used for package in one.definition.packages})
-    return {"campaign_programs": files, "campaign_packages": packages}
+    return {"campaign_programs": files, "campaign_packages": applications.packages(used)}

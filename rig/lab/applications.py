@@ -18,7 +18,7 @@ from pydantic import Field
 
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import Strict, UserError, validate
-from joulerig.rig.lab import definitions
+from joulerig.rig.lab import definitions, programs
 from joulerig.rig.lab.model import Lab, Package
 
 SHIPPED = paths.share() / "workloads" / "applications"
@@ -40,6 +40,7 @@ class Definition(Strict):
 
     description: str = Field("", description="A one-line description.")
     packages: list[Package] = Field([], description="Debian packages that it needs on test hosts.")
+    modules: list[str] = Field([], description="Modules of `workloads/programs/` that it imports.")
     command: Annotated[list[str], Field(min_length=1)] = Field(
         description="Its command; a word that names a file of the directory stands for that file."
     )
@@ -60,7 +61,9 @@ class Application:
         """Return what goes to a test host: the path there by the path here."""
         ours = [path for path in sorted(self.directory.iterdir()) if path.is_file() and path.name[0] != "."]
         named = {path: self.on_host(path.name) for path in ours if path.name != DEFINITION}
-        return {**named, COMMON_CODE: f"{ON_HOST}/{COMMON_CODE.name}"}
+        shared = programs.shared(self.definition.modules)
+        modules = {path: f"{programs.ON_HOST}/{path.name}" for path in shared}
+        return {**named, COMMON_CODE: f"{ON_HOST}/{COMMON_CODE.name}", **modules}
 
     def on_host(self, name: str) -> str:
         """Return where a file of the directory is on a test host."""
@@ -90,6 +93,11 @@ def shipped() -> Mapping[str, Application]:
     return _read(SHIPPED)
 
 
+def packages(known: Mapping[str, Application]) -> list[str]:
+    """Return the Debian packages that these applications need."""
+    return sorted({name for one in known.values() for name in one.definition.packages})
+
+
 def reference(known: Mapping[str, Application] | None = None) -> str:
     """Return Markdown tables of applications (default: the shipped ones) and of a file's keys."""
     known = shipped() if known is None else known
@@ -108,6 +116,7 @@ def _read(folder: Path) -> dict[str, Application]:
         where = paths.short(source)
         entry: Any = definitions.read_mapping(source, f"a mapping that defines an {KIND}")
         definition = validate(Definition, entry, where, "")
+        programs.check_modules(definition.modules, where)
         for name, variant in definition.applications.items():
             if name in found:
                 raise UserError(f"{where}: applications.{name}: is another program's; give another name")

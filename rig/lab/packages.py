@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from joulerig.rig.lab import filesystems, programs
+from joulerig.rig.lab import applications, filesystems, programs
 from joulerig.rig.lab.model import Lab
 
 
@@ -23,4 +23,6 @@ def for_guests(lab: Lab) -> list[str]:
     A virtual host has no network to get them from, so they come with the image that the hosts
     share.
     """
-    return sorted({*for_filesystems(lab), *programs.packages(programs.load(lab)), *lab.guest_packages})
+    of_programs = programs.packages(programs.load(lab))
+    of_applications = applications.packages(applications.load(lab))
+    return sorted({*for_filesystems(lab), *of_programs, *of_applications, *lab.guest_packages})

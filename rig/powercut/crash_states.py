@@ -146,8 +146,11 @@ def _check_state(
 
 
 def _mount(undo: contextlib.ExitStack, image: Path, definition: Mapping[str, Any]) -> str | None:
-    """Mount an image, which replays its journal; return where, None if it cannot be."""
-    folder = undo.enter_context(tempfile.TemporaryDirectory(prefix="mount-", dir=paths.run()))
+    """Mount an image, which replays its journal; return where, None if it cannot be.
+
+    Programs that run as another user reach it.
+    """
+    folder = undo.enter_context(tempfile.TemporaryDirectory(prefix="joulerig-mount-"))
     options = ",".join(["loop", *definition["mount_options"]])
     command = ["mount", "-t", definition["type"], "-o", options, str(image), folder]
     if subprocess.run(command, capture_output=True, timeout=SECONDS).returncode:

@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from joulerig.rig.common import paths
@@ -23,6 +24,8 @@ from tests.support.programs import wait_for
 from tests.support.twin_switch import TwinSwitch
 
 READ_SECONDS = 60.0  # from power on until the drive can be read
+# A host that goes down leaves no process: those that an application started go with its writer.
+_ALL_END_WITH_IT = ["unshare", "--pid", "--fork"]
 
 
 class LoopHost(TwinSwitch):
@@ -57,7 +60,7 @@ class LoopHost(TwinSwitch):
         device = self._work.enter_context(LoopDevice(self._twin.nbd))
         folder = self._work.enter_context(mounted(device, definition))
         known = {**os.environ, "JOULERIG_WITNESS_SECRET": arguments["secret"]}
-        command = [*self._command("write", arguments["options"]), "--directory", folder]
+        command = [*_ALL_END_WITH_IT, *self._command("write", arguments["options"]), "--directory", folder]
         command += ["--witness", arguments["witness"]]
         with self._words.open("w") as log:
             self._writer = subprocess.Popen(
@@ -89,8 +92,7 @@ class LoopHost(TwinSwitch):
 
     def _take_down(self) -> None:
         if self._writer is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._writer.pid, signal.SIGKILL)
+            _kill_all(self._writer)
             self._writer.wait(PATIENCE_SECONDS)
             self._writer = None
         self._work.close()
@@ -100,6 +102,14 @@ class LoopHost(TwinSwitch):
         with LoopDevice(self._twin.nbd) as device:
             read = ["dd", f"if={device.path}", "of=/dev/null", "bs=4096", "count=1", "iflag=direct"]
             return subprocess.run(read, capture_output=True, timeout=READ_SECONDS).returncode == 0
+
+
+def _kill_all(unshare: subprocess.Popen[bytes]) -> None:
+    """Kill a namespace's first process: it ends once the others have, and `unshare` then."""
+    children = Path(f"/proc/{unshare.pid}/task/{unshare.pid}/children")
+    with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+        for pid in children.read_text().split() or [unshare.pid]:
+            os.kill(int(pid), signal.SIGKILL)
 
 
 def _checked(command: Sequence[str]) -> dict[str, Any]:

@@ -52,10 +52,11 @@ def run(*command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
 def mounted(device: LoopDevice, filesystem: Mapping[str, Any]) -> Iterator[str]:
     """Mount a device's file system, as a test host is given it, in a new folder; yield that.
 
-    It is unmounted at the end, whatever its drive says. Raises UserError.
+    Programs that run as another user reach it. It is unmounted at the end, whatever its drive says.
+    Raises UserError.
     """
     options = ",".join(filesystem["mount_options"]) or "defaults"
-    with tempfile.TemporaryDirectory(prefix="mount-", dir=paths.run()) as folder:
+    with tempfile.TemporaryDirectory(prefix="joulerig-mount-") as folder:
         run("mount", "-t", filesystem["type"], "-o", options, device.path, folder)
         try:
             yield folder

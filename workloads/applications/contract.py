@@ -9,7 +9,7 @@ import argparse
 import hashlib
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 ROLLED_BACK = 5  # each transaction of so many is rolled back, at random
 MOST_KEYS = 6  # that a transaction sets
@@ -61,6 +61,15 @@ def value(number: int, key: int) -> bytes:
     length = random.Random(f"length {number} {key}").randint(*VALUE_BYTES)
     digest = hashlib.sha256(b"%d %d" % (number, key)).digest()
     return (digest * (length // len(digest) + 1))[:length]
+
+
+def states(rows: Iterable[tuple[int, int, bytes]]) -> Iterator[State]:
+    """Yield the state of each transaction, from a store's rows: transaction, key, value."""
+    found: dict[int, dict[int, bytes]] = {}
+    for number, key, what in rows:
+        found.setdefault(number, {})[key] = what
+    for number, pairs in sorted(found.items()):
+        yield number, pairs == {key: value(number, key) for key in range(keys(number))}
 
 
 def main(

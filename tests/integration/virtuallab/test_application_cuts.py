@@ -32,7 +32,7 @@ from tests.support.twin_host import power_cut_lab
 STATES = 40
 CUTS = int(os.environ.get("JOULERIG_APPLICATION_CUTS", "3"))
 PROFILE = "sata-consumer"  # without power-loss protection, and ready soon after a cut
-DRIVE_BYTES = 64 << 20
+DRIVE_BYTES = 64 << 20  # as of `rig crash-states`
 HERE = environment.here("test")
 
 pytestmark = [
@@ -85,6 +85,7 @@ def cuts_of(state, lab_files, services_up):
 
 BATCH = 10  # cuts between two looks at whether a bug was found
 SHOWN_BY_EVERY_CUT = {"toystore-no-fsync": {"lost"}, "toystore-wrong-file": {"lost", "torn"}}
+SYNCS_TOO_LITTLE = ["lmdb-nosync", "postgresql-async", "postgresql-nofsync"]
 SHOWN_BY_SOME = {
     "toystore-no-directory-fsync": {"lost"},
     "toystore-write-order": {"torn"},
@@ -98,6 +99,13 @@ def test_a_planted_bug_that_every_cut_shows_is_found(cuts_of, application):
     verdict, _ = cuts_of(application, min(CUTS, BATCH))
     assert verdict.broken_cuts == verdict.cuts > 0
     assert verdict.broken_by_fate.keys() <= SHOWN_BY_EVERY_CUT[application]
+
+
+@ENOUGH
+@pytest.mark.parametrize("application", SYNCS_TOO_LITTLE)
+def test_a_store_that_acknowledges_before_it_syncs_is_caught(cuts_of, application):
+    verdict, _ = cuts_of(application, BATCH)
+    assert verdict.broken_by_fate.get("lost", 0) > 0
 
 
 def until_found(cuts_of, application, **more):
@@ -117,19 +125,24 @@ def test_a_planted_bug_is_found_within_a_hundred_cuts(cuts_of, application):
     assert found <= SHOWN_BY_SOME[application]
 
 
-@pytest.mark.parametrize("application", ["toystore", "sqlite-wal", "sqlite-extra"])
+@pytest.mark.parametrize(
+    "application",
+    ["toystore", "sqlite-wal", "sqlite-extra", "lmdb", pytest.param("postgresql", marks=ENOUGH)],
+)
 def test_a_program_that_syncs_what_it_acknowledges_loses_nothing(cuts_of, application):
     verdict, _ = cuts_of(application)
     assert (verdict.cuts, verdict.broken_cuts) == (CUTS, 0)
     assert verdict.promised_writes > CUTS
 
 
-def test_sqlite_by_default_loses_at_most_the_last_transaction(cuts_of):
-    """Its rollback journal is deleted to commit, and only with EXTRA is that made durable at once.
+@pytest.mark.parametrize("application", ["sqlite", pytest.param("lmdb-nometasync", marks=ENOUGH)])
+def test_what_a_store_says_it_may_lose_is_at_most_the_last_transaction(cuts_of, application):
+    """SQLite deletes its rollback journal to commit, and makes that durable with EXTRA alone.
 
-    https://www.sqlite.org/pragma.html#pragma_synchronous
+    https://www.sqlite.org/pragma.html#pragma_synchronous and, of MDB_NOMETASYNC,
+    http://www.lmdb.tech/doc/group__mdb__env.html
     """
-    verdict, found = cuts_of("sqlite")
+    verdict, found = cuts_of(application)
     assert verdict.broken_by_fate.keys() <= {"lost"}
     (cuts,) = found.cuts.values()
     for cut in cuts:
@@ -165,6 +178,12 @@ def test_results_report_and_bundle_are_those_of_any_power_cut(cuts_of, tmp_path)
         ("toystore", set()),
         pytest.param("sqlite-wal", set(), marks=ENOUGH),
         pytest.param("sqlite-extra", set(), marks=ENOUGH),
+        ("lmdb", set()),
+        pytest.param("lmdb-nometasync", {"lost"}, marks=ENOUGH),
+        pytest.param("lmdb-nosync", {"lost"}, marks=ENOUGH),
+        ("postgresql", set()),
+        pytest.param("postgresql-async", {"lost"}, marks=ENOUGH),
+        pytest.param("postgresql-nofsync", {"lost"}, marks=ENOUGH),
         ("sqlite", {"lost"}),
         pytest.param("toystore-no-fsync", {"lost"}, marks=ENOUGH),
         ("toystore-wrong-file", {"lost", "torn"}),

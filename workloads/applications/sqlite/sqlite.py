@@ -50,11 +50,7 @@ def check(folder, options):
             raise SystemExit(f"integrity_check: {verdict}")
         if not database.execute("SELECT name FROM sqlite_master WHERE name = 'pair'").fetchone():
             return
-        found = {}
-        for number, key, value in database.execute("SELECT number, key, value FROM pair"):
-            found.setdefault(number, {})[key] = value
-    for number, pairs in sorted(found.items()):
-        yield number, pairs == {key: contract.value(number, key) for key in range(contract.keys(number))}
+        yield from contract.states(database.execute("SELECT number, key, value FROM pair"))
 
 
 contract.main(run, check, add_options)

@@ -7,9 +7,15 @@ import subprocess
 
 import pytest
 
+from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
-from joulerig.rig.lab import applications
+from joulerig.rig.lab import applications, model, packages, programs
+from joulerig.virtuallab import image
+from tests.support.application_script import check_contract, found_in, transact
+from tests.support.set_up import set_up_packages
 
+# A server's user has to reach its folder: tests/integration/workloads/test_postgresql.py.
+IN_A_PRIVATE_FOLDER = [name for name in applications.shipped() if not name.startswith("postgresql")]
 QUEUE = """\
 packages: [python3]
 command: [python3, queue.py]
@@ -52,9 +58,20 @@ def test_a_word_that_names_a_file_is_that_file_here_and_on_the_host(own):
     }
 
 
+def test_modules_that_programs_share_are_where_those_are_on_the_host(own):
+    one = own(QUEUE.replace("command", "modules: [program.py]\ncommand"))["queue"]
+    there = "/usr/local/share/joulerig/programs/program.py"
+    assert one.files()[programs.COMMON_CODE] == there
+    assert one.command() == ["python3", "/usr/local/share/joulerig/applications/queue/queue.py"]
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
+        (
+            ("command", "modules: [progam.py]\ncommand"),
+            "modules: 'progam.py' is unknown; nearest is 'program.py'",
+        ),
         (("queue-async", "sqlite"), "applications.sqlite: is a shipped application"),
         (("command: [python3, queue.py]", "command: []"), "command"),
         (("packages", "package"), "unknown key 'package'; did you mean 'packages'"),
@@ -66,39 +83,26 @@ def test_what_cannot_be_one_is_refused_in_one_line(own, change, words):
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize("name", applications.shipped())
+def test_set_up_and_the_image_of_guests_have_the_packages(name):
+    needed = set(applications.packages({name: applications.shipped()[name]}))
+    of_guests = packages.for_guests(model.load(paths.ROOT / "inventory.ini"))
+    assert needed <= set_up_packages()
+    assert needed <= {*image.PACKAGES, *of_guests}
+
+
 def test_the_reference_lists_every_shipped_one_and_every_key():
     text = applications.reference()
     for name in [*applications.shipped(), "command", "packages", "applications.options"]:
         assert f"`{name}`" in text
 
 
-def transact(name, folder, answers):
-    """Run a shipped application that is given so many answers; return the lines that it prints."""
-    command = [*applications.shipped()[name].command(here=True), "run", str(folder), "7"]
-    done = subprocess.run(command, input="ok\n" * answers, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout.splitlines()
-
-
-def found_in(name, folder):
-    command = [*applications.shipped()[name].command(here=True), "check", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    return done.stdout.splitlines(), done.returncode
-
-
-@pytest.mark.parametrize("name", applications.shipped())
+@pytest.mark.parametrize("name", IN_A_PRIVATE_FOLDER)
 def test_a_shipped_one_keeps_the_contract_and_finds_what_it_committed(name, tmp_path):
-    lines = transact(name, tmp_path, 40)  # the 41st line has no answer
-    assert len(lines) == 41
-    assert lines[::2] == [f"begin {number}" for number in range(1, 22)]
-    ends = [line.split() for line in lines[1::2]]
-    assert {word for word, _ in ends} == {"commit", "rollback"}
-    assert [int(number) for _, number in ends] == list(range(1, 21))
-    committed = [f"found {number}" for word, number in ends if word == "commit"]
-    assert found_in(name, tmp_path) == (committed, 0)
+    check_contract(name, tmp_path)
 
 
-@pytest.mark.parametrize("name", ["sqlite", "toystore"])
+@pytest.mark.parametrize("name", ["lmdb", "postgresql", "sqlite", "toystore"])
 def test_a_store_that_was_never_made_is_empty(name, tmp_path):
     assert found_in(name, tmp_path) == ([], 0)
 
@@ -125,7 +129,9 @@ def test_the_toy_store_without_its_log_has_torn_its_first(tmp_path):
     assert found_in("toystore", tmp_path) == (["torn 1"], 0)
 
 
-@pytest.mark.parametrize(("name", "file"), [("toystore", "head"), ("sqlite", "store.db")])
+@pytest.mark.parametrize(
+    ("name", "file"), [("lmdb", "data.mdb"), ("toystore", "head"), ("sqlite", "store.db")]
+)
 def test_a_damaged_store_cannot_be_read(name, file, tmp_path):
     transact(name, tmp_path, 12)
     (tmp_path / file).write_bytes(b"damaged" * 1000)
@@ -141,6 +147,18 @@ def test_what_a_transaction_in_sqlite_lacks_is_torn(tmp_path):
     with sqlite3.connect(tmp_path / "store.db") as database:
         database.execute("UPDATE pair SET value = x'00' WHERE number = ? AND key = 0", (last,))
     assert f"torn {last}" in found_in("sqlite", tmp_path)[0]
+
+
+def test_what_a_transaction_in_lmdb_lacks_is_torn(tmp_path):
+    lines = transact("lmdb", tmp_path, 12)
+    last = max(int(line.split()[1]) for line in lines if line.startswith("commit"))
+    damage = f"""\
+import lmdb
+with lmdb.open({str(tmp_path)!r}) as store, store.begin(write=True) as transaction:
+    transaction.put(b"{last:08d} 0", b"x")
+"""
+    subprocess.run(["/usr/bin/python3", "-c", damage], check=True)
+    assert f"torn {last}" in found_in("lmdb", tmp_path)[0]
 
 
 def test_a_rolled_back_transaction_that_is_counted_is_found(tmp_path):

@@ -72,7 +72,7 @@ def test_what_is_cut_together_is_on_different_drives(bench, mapping):
         ({"subjects": []}, r"subjects"),
         (
             {"subjects": [{"drive": "fast", "filesystem": "ext4", "application": "sqlit"}]},
-            r"subjects\.0\.application: 'sqlit' is unknown; nearest is 'sqlite'; allowed: sqlite, ",
+            r"subjects\.0\.application: 'sqlit' is unknown; nearest is 'sqlite'; allowed: lmdb, ",
         ),
         (
             {"subjects": [{"drive": "fast", "application": "sqlite"}]},
