@@ -27,7 +27,8 @@ def show(lab: Lab) -> str:
         fill = json.loads((folder / "settings.json").read_text())["fill"]
         if abs(fill["used"] - float(levels["fill"])) > 0.02 or fill["written_bytes"] < 2 * fill["bytes"]:
             raise NotShownError(f"{run['id']}: {fill}")
-        found.append(f"{run['cell']}: {run['ai_ops_per_joule']:.0f} ops/J, {fill['extents_per_file']} pieces")
+        pieces = f"{fill['extents_per_file']:.2f} pieces a file"
+        found.append(f"{run['cell']}: {run['ai_ops_per_joule']:.0f} ops/J, {pieces}")
     if not found:
         raise NotShownError("no run of an old file system")
     return "; ".join(found)
