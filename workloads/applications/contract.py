@@ -35,14 +35,14 @@ class Transactions:
             self._say("begin", number)
             yield number
 
-    def is_rolled_back(self, number: int) -> bool:
-        return random.Random(f"{self._seed} rollback {number}").randrange(ROLLED_BACK) == 0
-
-    def committed(self, number: int) -> None:
-        self._say("commit", number)
-
-    def rolled_back(self, number: int) -> None:
-        self._say("rollback", number)
+    def end(self, number: int, commit: Callable[[], object], roll_back: Callable[[], object]) -> None:
+        """Commit a transaction, or roll it back, and say so."""
+        if random.Random(f"{self._seed} rollback {number}").randrange(ROLLED_BACK) == 0:
+            roll_back()
+            self._say("rollback", number)
+        else:
+            commit()
+            self._say("commit", number)
 
     def _say(self, word: str, number: int) -> None:
         sys.stdout.write(f"{word} {number}\n")

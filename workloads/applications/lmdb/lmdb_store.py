@@ -29,12 +29,7 @@ def run(folder, transactions, options):
         transaction = store.begin(write=True)
         for key in range(contract.keys(number)):
             transaction.put(b"%08d %d" % (number, key), contract.value(number, key))
-        if transactions.is_rolled_back(number):
-            transaction.abort()
-            transactions.rolled_back(number)
-        else:
-            transaction.commit()
-            transactions.committed(number)
+        transactions.end(number, transaction.commit, transaction.abort)
 
 
 def check(folder, options):

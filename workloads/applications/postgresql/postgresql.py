@@ -6,6 +6,7 @@ Its files have checksums, and a log of segments of 1 MiB, so that a small drive 
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
@@ -36,21 +37,12 @@ def run(folder, transactions, options):
             with cluster.session() as session:
                 session.run(f"{TABLE}; CHECKPOINT")
                 _make_durable(Path(folder) / MADE)
-                _transact(session, transactions)
+                for number in transactions:
+                    session.run("; ".join(["BEGIN", *_inserts(number)]))
+                    transactions.end(number, partial(session.run, "COMMIT"), partial(session.run, "ROLLBACK"))
         except SystemExit:  # of who reads its lines
             stop(server)
             raise
-
-
-def _transact(session, transactions):
-    for number in transactions:
-        session.run("; ".join(["BEGIN", *(_insert(number, key) for key in range(contract.keys(number)))]))
-        if transactions.is_rolled_back(number):
-            session.run("ROLLBACK")
-            transactions.rolled_back(number)
-        else:
-            session.run("COMMIT")
-            transactions.committed(number)
 
 
 def check(folder, options):
@@ -60,18 +52,16 @@ def check(folder, options):
     cluster = Cluster(Path(folder))
     # No server outlives a power cut, but a process of today may have the number of that one.
     (cluster.data / "postmaster.pid").unlink(missing_ok=True)
-    try:
-        with cluster.serving(BUFFERS_MB):
-            rows, indexed = (cluster.sql(text) for text in (BY_TABLE, BY_INDEX))
-    except program.Failed as error:
-        raise SystemExit(f"postgresql: {error}") from None
+    with cluster.serving(BUFFERS_MB):
+        rows, indexed = (cluster.sql(text) for text in (BY_TABLE, BY_INDEX))
     if sorted(rows) != sorted(indexed):
         raise SystemExit("postgresql: the table and its index differ")
     yield from contract.states((int(number), int(key), bytes.fromhex(value)) for number, key, value in rows)
 
 
-def _insert(number, key):
-    return rf"INSERT INTO pair VALUES ({number}, {key}, '\x{contract.value(number, key).hex()}')"
+def _inserts(number):
+    for key in range(contract.keys(number)):
+        yield rf"INSERT INTO pair VALUES ({number}, {key}, '\x{contract.value(number, key).hex()}')"
 
 
 def _make_durable(file):
@@ -82,4 +72,7 @@ def _make_durable(file):
         os.close(descriptor)
 
 
-contract.main(run, check, add_options)
+try:
+    contract.main(run, check, add_options)
+except program.Failed as error:
+    raise SystemExit(f"postgresql: {error}") from None

@@ -5,6 +5,7 @@ import contextlib
 import os
 import sqlite3
 import sys
+from functools import partial
 
 sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)), os.path.join(os.path.dirname(__file__), "..")]
 import contract  # noqa: E402  (next to this file on a test host, one folder above in the project)
@@ -31,12 +32,7 @@ def run(folder, transactions, options):
         database.execute("BEGIN IMMEDIATE")
         for key in range(contract.keys(number)):
             database.execute("INSERT INTO pair VALUES (?, ?, ?)", (number, key, contract.value(number, key)))
-        if transactions.is_rolled_back(number):
-            database.execute("ROLLBACK")
-            transactions.rolled_back(number)
-        else:
-            database.execute("COMMIT")
-            transactions.committed(number)
+        transactions.end(number, partial(database.execute, "COMMIT"), partial(database.execute, "ROLLBACK"))
 
 
 def check(folder, options):

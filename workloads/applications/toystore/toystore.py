@@ -11,6 +11,7 @@ import json
 import os
 import struct
 import sys
+from functools import partial
 
 sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)), os.path.join(os.path.dirname(__file__), "..")]
 import contract  # noqa: E402  (next to this file on a test host, one folder above in the project)
@@ -108,12 +109,7 @@ class Store:
 def run(folder, transactions, options):
     store = Store(folder, options.bug)
     for number in transactions:
-        if transactions.is_rolled_back(number):
-            store.roll_back(number)
-            transactions.rolled_back(number)
-        else:
-            store.commit(number)
-            transactions.committed(number)
+        transactions.end(number, partial(store.commit, number), partial(store.roll_back, number))
 
 
 def _checksum(number, key, value):
