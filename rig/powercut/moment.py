@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import random
 import statistics
+import threading
 import time
 from collections import defaultdict
 from typing import Any
 
-from joulerig.rig.powercut.witness import Choice
+from joulerig.rig.powercut.witness import ANSWERED, Choice
 
 # By the name of joulerig.analysis.powercut.witness_log.phase where the moment is aimed at one.
 PHASES = ("write", "between", "flush", "idle", "any")
 OPERATIONS = (30, 80)  # acknowledged ones before the cut: enough that there is something to lose
+PROMISES = 2  # of a drive that is cut with another: energy is measured from one to a later one
 IDLE_SECONDS = 0.05
 ANY_SECONDS = (0.0, 1.0)
 TRANSACTION = "transaction"  # an application's, which is both: its acknowledgement is its promise
@@ -64,7 +66,7 @@ class Moment:
         if line["event"] == "issued":
             self._asked[line["sequence"]] = (line["operation"], now)
             return self._in_flight(line["operation"])
-        if line["event"] not in ("acknowledged", "failed"):
+        if line["event"] not in ANSWERED:
             return None
         operation, asked = self._asked.pop(line["sequence"], ("", now))
         if line["event"] == "acknowledged":
@@ -89,3 +91,28 @@ class Moment:
 
     def _may_come(self) -> bool:
         return self._armed and self._promised and self._left <= 0
+
+
+class AtWork:
+    """The trigger of a witness whose drive is cut when another's moment has come: it chooses none.
+
+    It sees whether the writer has promised something that a cut can break.
+    """
+
+    def __init__(self) -> None:
+        self._asked: dict[int, str] = {}
+        self._left = PROMISES
+        self._promised = threading.Event()
+
+    def saw(self, line: dict[str, Any]) -> Choice | None:
+        if line["event"] == "issued":
+            self._asked[line["sequence"]] = line["operation"]
+        elif line["event"] in ANSWERED and self._asked.pop(line["sequence"], "") in FLUSHES:
+            self._left -= line["event"] == "acknowledged"
+            if self._left <= 0:
+                self._promised.set()
+        return None
+
+    @property
+    def has_promised(self) -> bool:
+        return self._promised.is_set()

@@ -53,13 +53,6 @@ class Trigger(Protocol):
         """Examine a line of the writer; not called again once it has chosen."""
 
 
-class Never:
-    """The trigger of a witness whose drive is cut when another's moment has come."""
-
-    def saw(self, line: dict[str, Any]) -> Choice | None:
-        return None
-
-
 class WitnessLog:
     """An append-only file of lines with both clocks; on disk when `write` returns."""
 

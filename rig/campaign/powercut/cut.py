@@ -14,16 +14,18 @@ from typing import Any, Protocol
 
 from joulerig.analysis.powercut.folder import WITNESS_LOG, Subject
 from joulerig.rig.campaign.powercut.host import PowerCutHost
+from joulerig.rig.common import wait
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import virtual
 from joulerig.rig.lab.virtual import TruthSource
-from joulerig.rig.powercut.moment import PHASES, Moment
+from joulerig.rig.powercut.moment import PHASES, AtWork, Moment
 from joulerig.rig.powercut.power import Reset
-from joulerig.rig.powercut.witness import Never, Witness, WitnessLog, listen
+from joulerig.rig.powercut.witness import Trigger, Witness, WitnessLog, listen
 
 OPERATIONS = (60, 200)  # acknowledged ones before the cut: a file system lays out its files first
 ANY_SECONDS = (0.0, 5.0)
 CUT_SECONDS = 180.0  # at most until the moment has come
+AT_WORK_SECONDS = 120.0  # at most until the other writers have promised something
 LAST_WORDS_SECONDS = 1.0  # for lines that are on their way from a host that is off
 
 
@@ -126,11 +128,13 @@ class Cut:
             moment = Moment(
                 self.phase, self._random, operations=OPERATIONS, any_seconds=ANY_SECONDS, armed=False
             )
-            witnesses = self._witnesses(undo, moment)
+            others = {one.subject.name: AtWork() for one in self._group if not self.aimed(one.subject)}
+            witnesses = self._witnesses(undo, {**others, self._aimed: moment})
             undo.callback(self._restore)
             # The aimed one comes last: when its moment comes, all are at work.
             for one in sorted(self._group, key=lambda one: self.aimed(one.subject)):
                 boots[one.subject.name] = self._start(one, witnesses[one.subject.name][0])
+            self._await_others({witnesses[name][1]: one for name, one in others.items()})
             # Not while the host still answers that a writer has begun.
             moment.arm()
             if not witnesses[self._aimed][1].await_cut(CUT_SECONDS):
@@ -144,6 +148,17 @@ class Cut:
             for _, _, log in witnesses.values():
                 log.write({"event": "restored"})
         return {name: CutOff(boots[name], self._cut_ns, held[name], twins[name]) for name in boots}
+
+    def _await_others(self, others: Mapping[Witness, AtWork]) -> None:
+        """Wait until each has promised something: a database may take long to begin.
+
+        One that does not is cut all the same, which says nothing of it.
+        """
+
+        def at_work() -> bool:
+            return all(one.has_promised or witness.has_gone for witness, one in others.items())
+
+        wait.until(at_work, AT_WORK_SECONDS, interval=0.01)
 
     def _no_cut(self, witness: Witness) -> UserError:
         """Return why the moment of the cut did not come. Raises HostGoneError."""
@@ -164,7 +179,7 @@ class Cut:
             self._power.restore_rails()
 
     def _witnesses(
-        self, undo: contextlib.ExitStack, moment: Moment
+        self, undo: contextlib.ExitStack, triggers: Mapping[str, Trigger]
     ) -> dict[str, tuple[str, Witness, WitnessLog]]:
         """Start the subjects' witnesses: (where it listens, witness, log) by subject's name."""
         spec = self._host.lab.hosts[self._host.name]
@@ -187,7 +202,7 @@ class Cut:
             undo.callback(log.close)
             log.write({"event": "begin", "campaign": one.token, "generation": self._number})
             listener = undo.enter_context(listen(address, controller.witness_ports))
-            trigger = moment if self.aimed(one.subject) else Never()
+            trigger = triggers[one.subject.name]
             witness = undo.enter_context(Witness(listener, self._secret, log, trigger, cut))
             where = f"tcp:{spec.controller_in_url}:{listener.getsockname()[1]}"
             found[one.subject.name] = (where, witness, log)

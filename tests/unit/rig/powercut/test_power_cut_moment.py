@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from joulerig.rig.powercut.moment import OPERATIONS, PHASES, Moment
+from joulerig.rig.powercut.moment import OPERATIONS, PHASES, PROMISES, AtWork, Moment
 
 
 def rounds():
@@ -94,3 +94,14 @@ def test_none_comes_before_it_is_armed(phase):
     assert all(moment.saw(next(lines)) is None for _ in range(1000))
     moment.arm()
     assert any(moment.saw(next(lines)) for _ in range(20))
+
+
+@pytest.mark.parametrize("lines", [rounds, transactions])
+def test_a_writer_is_at_work_once_it_has_promised_as_much_as_energy_needs(lines):
+    at_work, promised = AtWork(), 0
+    for line in lines():
+        assert at_work.saw(line) is None
+        promised += line["event"] == "acknowledged" and line["operation"] in ("flush", "transaction")
+        assert at_work.has_promised == (promised >= PROMISES)
+        if promised > PROMISES:
+            break

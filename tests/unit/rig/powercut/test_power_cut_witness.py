@@ -13,7 +13,8 @@ import pytest
 from joulerig.analysis.powercut import witness_log
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.powercut import witness as witnesses
-from joulerig.rig.powercut.witness import Choice, Never, Witness, WitnessLog, introduction
+from joulerig.rig.powercut.moment import AtWork
+from joulerig.rig.powercut.witness import Choice, Witness, WitnessLog, introduction
 
 SECRET = "0123456789abcdef"
 REPORT = b'{"event":"acknowledged","sequence":1}\n'
@@ -213,7 +214,7 @@ def test_a_stranger_is_dropped_and_neither_logged_nor_cuts_nor_keeps_the_writer_
 
 
 def test_silent_strangers_do_not_keep_the_writer_out(tmp_path):
-    with Listening(tmp_path, Never(), dict) as at:
+    with Listening(tmp_path, AtWork(), dict) as at:
         strangers = [at.connect(introduction(SECRET)[:20]) for _ in range(3 * witnesses.MOST_STRANGERS)]
         assert at.is_dropped(strangers[0])  # the oldest gave way
         assert at.serves_the_writer()
@@ -224,7 +225,7 @@ def test_silent_strangers_do_not_keep_the_writer_out(tmp_path):
 def test_a_stranger_has_a_few_seconds_to_introduce_itself(tmp_path, monkeypatch):
     monkeypatch.setattr(witnesses, "INTRODUCTION_SECONDS", 0.1)
     monkeypatch.setattr(witnesses, "LOOK_SECONDS", 0.05)
-    with Listening(tmp_path, Never(), dict) as at, at.connect(introduction(SECRET)[:20]) as stranger:
+    with Listening(tmp_path, AtWork(), dict) as at, at.connect(introduction(SECRET)[:20]) as stranger:
         assert at.is_dropped(stranger)
 
 
@@ -258,7 +259,7 @@ def test_the_secret_is_in_no_log(bench):
     ],
 )
 def test_a_line_that_no_writer_sends_ends_the_cut(tmp_path, said, complaint):
-    with Listening(tmp_path, Never(), dict) as at, at.connect(introduction(SECRET) + said):
+    with Listening(tmp_path, AtWork(), dict) as at, at.connect(introduction(SECRET) + said):
         with pytest.raises(UserError, match=complaint):
             at.witness.await_cut(5)
         assert at.events() == ["begin"]
@@ -266,7 +267,7 @@ def test_a_line_that_no_writer_sends_ends_the_cut(tmp_path, said, complaint):
 
 def test_a_witness_that_no_writer_comes_to_ends_at_once(tmp_path):
     began = time.monotonic()
-    with Listening(tmp_path, Never(), dict):
+    with Listening(tmp_path, AtWork(), dict):
         pass
     assert time.monotonic() - began < 2
 
