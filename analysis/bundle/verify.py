@@ -290,8 +290,6 @@ def _ledger(campaign: Campaign) -> Check:
 def _tables(folder: Path, again: Campaign) -> dict[str, pl.DataFrame]:
     """Recompute the tables; the long series only where `folder` has files of them."""
     found = frames.small(again)
-    if again.kind == CampaignKind.POWER_CUT:
-        found |= power_cut_tables.frames(power_cuts.from_campaign(again))
     return found if files_of_tables.present(folder) <= set(found) else found | frames.long(again)
 
 

@@ -57,6 +57,9 @@ ABOUT = {
     "phases": "One row a phase of a run.",
     "energy": "One row a phase and rail of a run: energy, its interval and what that is made of, the ledger.",
     "io": "One row a run and who counted: I/O of the workload phase.",
+    "subjects": "One row a subject of power cuts: what its cuts did, and the verdict.",
+    "cuts": "One row a power cut of a subject that could be checked.",
+    "violations": "One row a promise that a power cut broke.",
     "power": "One row a point of a rail's power during a run, some before and after it; counters are of the"
     " meter's session.",
     "rounds": "One row a round of a precondition, with the run that it was made for.",
@@ -563,6 +566,75 @@ CLAIMS: Described = {
     "text": ("", "The claim in one sentence."),
     "origin": ("", "published, or inferred from what was."),
 }
+_OF_CUTS: Described = {
+    "promised_writes": ("", "Writes, or transactions, that were promised when the power went."),
+    "broken_promises": ("", "Writes, names or transactions whose promise was broken."),
+    "reordered": ("", "Acknowledged, unflushed writes that are not there while a later one is."),
+}
+SUBJECTS: Described = {
+    **_OF_CUTS,
+    "drive": ("", "Drive, as the inventory names it."),
+    "filesystem": ("", "File system; empty: the bare drive."),
+    "mount_options": ("", "Mount options in addition to the file system's own."),
+    "application": ("", "Application whose transactions are judged; empty: writes of durawriter."),
+    "plp": ("", "Whether the inventory says that the drive has power-loss protection."),
+    "cuts": ("", "Cuts in which something had been promised."),
+    "void_cuts": ("", "Cuts in which nothing had been."),
+    "failed_cuts": ("", "Cuts that could not be read back."),
+    "broken_cuts": ("", "Cuts that broke a promise."),
+    "flushes": ("", "Acknowledged flushes and durable writes, whose word was at risk."),
+    "broken_by_fate": ("", "Broken promises, by what became of them."),
+    "acknowledged_lost": ("", "Acknowledged, unflushed writes that are gone, or stale."),
+    "acknowledged_torn": ("", "Acknowledged, unflushed writes that are there in part."),
+    "acknowledged_corrupt": ("", "Those with a sector that holds what was never written there."),
+    "beyond": ("", "What the file system lost that it had not promised to keep."),
+    "repaired_to_mount": ("", "Cuts after which it had to be repaired to be mounted."),
+    "checked": ("", "Cuts after which the file system's own checker looked at it."),
+    "check_complaints": ("", "Those at which that checker found a fault."),
+    "loss_probability_low": ("", "Lower end of the probability that a cut breaks a promise (95 %)."),
+    "loss_probability_high": ("", "Upper end of it; one-sided where no cut did."),
+    "joules_per_durable_write": ("J", "Energy between promises over the writes promised there, all cuts."),
+    "statement": ("", "The verdict in words."),
+}
+CUTS: Described = {
+    **_OF_CUTS,
+    "subject": ("", "Subject."),
+    "cut": ("", "Its number among those of the subject."),
+    "aimed": ("", "What the moment of the cut was aimed at."),
+    "phase": ("", "What was in flight when the power went."),
+    **{
+        f"acknowledged_{fate}": ("", f"Acknowledged, unflushed writes that are {meaning}.")
+        for fate, meaning in (
+            ("kept", "there"),
+            ("superseded", "covered by later ones"),
+            ("lost", "gone"),
+            ("torn", "there in part"),
+            ("stale", "older than what an earlier promise covered"),
+            ("corrupt", "there with what was never written to them"),
+        )
+    },
+    "durable_writes": ("", "Writes promised between the first and the last promise."),
+    "joules": ("J", "Energy of the drive's rails between these promises; blank: not measured."),
+    "true_joules": ("J", "The same as the twin drew it (virtual lab)."),
+    "mount_problem": ("", "Why it could not be mounted before a repair."),
+    "mount_seconds": ("s", "What the mount after the cut took."),
+    "check_exit": ("", "Exit code of the file system's own checker."),
+    "longest_hold_up_seconds": ("s", "The longest that a rail held up after it was switched off."),
+    "hold_up_joules": ("J", "What the rails delivered meanwhile."),
+}
+VIOLATIONS: Described = {
+    "subject": ("", "Subject."),
+    "cut": ("", "Number of the cut among those of the subject."),
+    "what": ("", "What became of what was promised."),
+    "target": ("", "File or name; empty: the bare drive; of a transaction the application."),
+    "sequence": ("", "Number of the write, name or transaction."),
+    "offset": ("B", "Where the write begins."),
+    "bytes": ("B", "Its length."),
+    "harmed_sectors": ("", "Sectors of it that are not as promised."),
+    "promised_by": ("", "Number of the operation that promised it; 0: data at rest."),
+    "reordered": ("", "Whether a later write is there."),
+    "is_transaction": ("", "Whether it is a transaction of an application."),
+}
 
 OWN = {
     "runs": RUNS,
@@ -591,6 +663,9 @@ OWN = {
     "phases": PHASES,
     "energy": {},
     "io": {},
+    "subjects": SUBJECTS,
+    "cuts": CUTS,
+    "violations": VIOLATIONS,
     "power": POWER,
     "rounds": ROUNDS,
     "progress": PROGRESS,

@@ -13,11 +13,13 @@ from typing import Any
 
 import polars as pl
 
+from joulerig.analysis.powercut import folder as power_cuts
+from joulerig.analysis.powercut import tables as power_cut_tables
 from joulerig.analysis.results import power_points as power
 from joulerig.analysis.results import progress, waveform
 from joulerig.analysis.results.campaign import Campaign, ResultsError, Run
 from joulerig.analysis.results.columns import frame_schema
-from joulerig.analysis.results.schema import IoCount, Phase, RailEnergy
+from joulerig.analysis.results.schema import CampaignKind, IoCount, Phase, RailEnergy
 from joulerig.analysis.tables import runs_and_cells
 
 _OF_RUN = {"campaign": pl.String, "run": pl.String}
@@ -119,9 +121,13 @@ def power_points(campaign: Campaign) -> pl.DataFrame:
 
 
 def small(campaign: Campaign) -> dict[str, pl.DataFrame]:
-    """Return all tables but time series and waveforms, by name: what a bundle holds."""
+    """Return all tables but time series and waveforms, by name: what a bundle holds.
+
+    Raises joulerig.analysis.powercut.folder.PowerCutError.
+    """
     run_tables = {"phases": phases(campaign), "energy": energy(campaign), "io": io(campaign)}
-    return runs_and_cells.frames(campaign) | run_tables
+    cuts = power_cuts.from_campaign(campaign) if campaign.kind == CampaignKind.POWER_CUT else None
+    return runs_and_cells.frames(campaign) | run_tables | power_cut_tables.frames(cuts)
 
 
 def long(campaign: Campaign) -> dict[str, pl.DataFrame]:
@@ -139,7 +145,7 @@ def long(campaign: Campaign) -> dict[str, pl.DataFrame]:
 
 
 def every(campaign: Campaign) -> dict[str, pl.DataFrame]:
-    """Return all tables, by name. Raises what `long` does."""
+    """Return all tables, by name. Raises what `small` and `long` do."""
     return small(campaign) | long(campaign)
 
 

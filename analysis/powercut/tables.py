@@ -13,6 +13,43 @@ from joulerig import atomic
 from joulerig.analysis.powercut.check import Violation
 from joulerig.analysis.powercut.folder import Cut, PowerCuts
 
+FATES = ("kept", "superseded", "lost", "torn", "stale", "corrupt")
+_TEXT, _NUMBER, _REAL = pl.String(), pl.Int64(), pl.Float64()
+
+SUBJECT_COLUMNS = {
+    **dict.fromkeys(("host", "drive", "filesystem", "mount_options", "application"), _TEXT),
+    "plp": pl.Boolean(),
+    **dict.fromkeys(("cuts", "void_cuts", "failed_cuts", "broken_cuts"), _NUMBER),
+    **dict.fromkeys(("flushes", "promised_writes", "broken_promises"), _NUMBER),
+    "broken_by_fate": _TEXT,
+    **dict.fromkeys(("acknowledged_lost", "acknowledged_torn", "acknowledged_corrupt"), _NUMBER),
+    "reordered": _NUMBER,
+    "beyond": _TEXT,
+    **dict.fromkeys(("repaired_to_mount", "checked", "check_complaints"), _NUMBER),
+    **dict.fromkeys(("loss_probability_low", "loss_probability_high"), _REAL),
+    "joules_per_durable_write": _REAL,
+    "statement": _TEXT,
+}
+CUT_COLUMNS = {
+    "subject": _TEXT,
+    "cut": _NUMBER,
+    **dict.fromkeys(("aimed", "phase"), _TEXT),
+    **dict.fromkeys(("promised_writes", "broken_promises"), _NUMBER),
+    **dict.fromkeys((f"acknowledged_{fate}" for fate in FATES), _NUMBER),
+    **dict.fromkeys(("reordered", "durable_writes"), _NUMBER),
+    **dict.fromkeys(("joules", "true_joules"), _REAL),
+    "mount_problem": _TEXT,
+    "mount_seconds": _REAL,
+    "check_exit": _NUMBER,
+    **dict.fromkeys(("longest_hold_up_seconds", "hold_up_joules"), _REAL),
+}
+_KINDS = {"str": _TEXT, "int": _NUMBER, "bool": pl.Boolean()}
+VIOLATION_COLUMNS = {
+    "subject": _TEXT,
+    "cut": _NUMBER,
+    **{one.name: _KINDS[str(one.type)] for one in fields(Violation)},
+}
+
 
 def joules_per_durable_write(cuts: list[Cut]) -> float | None:
     """Return the energy between promises over the writes promised there, in joules per write.
@@ -28,7 +65,10 @@ def joules_per_durable_write(cuts: list[Cut]) -> float | None:
 
 
 def subjects(campaign: PowerCuts) -> pl.DataFrame:
-    """Return one row for each subject: its verdict, and joules per durable write."""
+    """Return one row for each subject: its verdict, and joules per durable write.
+
+    Columns: `SUBJECT_COLUMNS`.
+    """
     verdicts = campaign.verdicts()
     rows: list[dict[str, Any]] = []
     for subject in campaign.subjects:
@@ -65,11 +105,11 @@ def subjects(campaign: PowerCuts) -> pl.DataFrame:
                 "statement": verdict.statement,
             }
         )
-    return pl.DataFrame(rows, infer_schema_length=None)
+    return pl.DataFrame(rows, schema=SUBJECT_COLUMNS)
 
 
 def cuts(campaign: PowerCuts) -> pl.DataFrame:
-    """Return one row for each cut that could be checked."""
+    """Return one row for each cut that could be checked. Columns: `CUT_COLUMNS`."""
     rows = [
         {
             "subject": name,
@@ -92,23 +132,25 @@ def cuts(campaign: PowerCuts) -> pl.DataFrame:
         for name, subject_cuts in campaign.cuts.items()
         for cut in subject_cuts
     ]
-    return pl.DataFrame(rows, infer_schema_length=None)
+    return pl.DataFrame(rows, schema=CUT_COLUMNS)
 
 
 def violations(campaign: PowerCuts) -> pl.DataFrame:
-    """Return one row for each broken promise."""
+    """Return one row for each broken promise. Columns: `VIOLATION_COLUMNS`."""
     rows = [
         {"subject": name, "cut": cut.number, **vars(violation)}
         for name, subject_cuts in campaign.cuts.items()
         for cut in subject_cuts
         for violation in cut.findings.violations
     ]
-    columns = ["subject", "cut", *(one.name for one in fields(Violation))]
-    return pl.DataFrame(rows, None if rows else columns, infer_schema_length=None)
+    return pl.DataFrame(rows, schema=VIOLATION_COLUMNS)
 
 
-def frames(campaign: PowerCuts) -> dict[str, pl.DataFrame]:
-    """Return all tables of a campaign, by the names of their files."""
+def frames(campaign: PowerCuts | None) -> dict[str, pl.DataFrame]:
+    """Return all tables of a campaign, by the names of their files; of none they have no rows."""
+    if campaign is None:
+        columns = {"subjects": SUBJECT_COLUMNS, "cuts": CUT_COLUMNS, "violations": VIOLATION_COLUMNS}
+        return {name: pl.DataFrame(schema=schema) for name, schema in columns.items()}
     return {"subjects": subjects(campaign), "cuts": cuts(campaign), "violations": violations(campaign)}
 
 
@@ -124,7 +166,7 @@ def write(campaign: PowerCuts, folder: Path) -> list[Path]:
 
 
 def _all_fates(counts: dict[str, int]) -> dict[str, int]:
-    return {fate: counts.get(fate, 0) for fate in ("kept", "superseded", "lost", "torn", "stale", "corrupt")}
+    return {fate: counts.get(fate, 0) for fate in FATES}
 
 
 def _rail_values(cut: Cut, key: str) -> list[float]:

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import os
 import time
+import zipfile
 
+import polars as pl
 import pytest
 
 from joulerig.analysis import report
@@ -167,9 +169,18 @@ def test_results_report_and_bundle_are_those_of_any_power_cut(cuts_of, tmp_path)
         "toystore-no-fsync", f"{verdict.broken_promises} lost",
     )  # fmt: skip
     made = writer.write(path, tmp_path / "cuts.zip", HERE)
+    with zipfile.ZipFile(made.path) as bundle, bundle.open("export/violations.csv") as file:
+        broken = pl.read_csv(file)
+    assert broken["target"].unique().to_list() == ["toystore-no-fsync"]
+    assert broken["sequence"].to_list() == [one.sequence for one in violations(found)]
     checks = {check.name: check.state for check in verify.verify(made.path, HERE)}
     assert FAILED not in checks.values()
     assert (checks["phases"], checks["performance"]) == ("ok", "ok")
+
+
+def violations(found):
+    (cuts,) = found.cuts.values()
+    return [violation for cut in cuts for violation in cut.findings.violations]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ SLOW_SECONDS = 2.0
 
 
 class Host:
-    """Its writers promise transaction after transaction until they are told to stop."""
+    """Its writers promise transaction after transaction until the answer is to stop."""
 
     name = "bench1"
 
