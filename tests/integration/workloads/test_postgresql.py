@@ -12,6 +12,7 @@ import pytest
 from joulerig.rig.lab import applications, programs
 from tests.support.application_script import check_contract, found_in, transact
 
+SOCKET_LOCK = ".s.PGSQL.5432.lock"
 ALL = [name for name in applications.shipped() if name.startswith("postgresql")]
 
 
@@ -62,11 +63,13 @@ def test_a_server_that_the_cut_ended_is_not_taken_for_one_that_runs(store, serve
     lines = transact("postgresql", store, 12)
     found = [f"found {line.split()[1]}" for line in lines if line.startswith("commit")]
     cluster = server.Cluster(store)
-    numbered = cluster.data / "postmaster.pid"
     with cluster.serving(16):
-        _, *rest = numbered.read_text().splitlines(keepends=True)
+        locks = {path: path.read_text() for path in (cluster.data / "postmaster.pid", store / SOCKET_LOCK)}
     with subprocess.Popen(["sleep", "60"], user=cluster.user) as another:
-        numbered.write_text("".join([f"{another.pid}\n", *rest]))
+        for path, text in locks.items():
+            number, rest = text.split("\n", 1)
+            assert int(number) > 1
+            path.write_text(f"{another.pid}\n{rest}")
         try:
             assert found_in("postgresql", store) == (found, 0)
         finally:

@@ -51,7 +51,8 @@ def check(folder, options):
         return
     cluster = Cluster(Path(folder))
     # No server outlives a power cut, but a process of today may have the number of that one.
-    (cluster.data / "postmaster.pid").unlink(missing_ok=True)
+    for lock in (cluster.data / "postmaster.pid", *Path(folder).glob(".s.PGSQL.*.lock")):
+        lock.unlink(missing_ok=True)
     with cluster.serving(BUFFERS_MB):
         rows, indexed = (cluster.sql(text) for text in (BY_TABLE, BY_INDEX))
     if sorted(rows) != sorted(indexed):
