@@ -209,7 +209,7 @@ BEYOND = ["scheduler_today", "fill_and_age", "fsync_cost", "audit", "obey"]
 
 @pytest.mark.parametrize("short", [False, True])
 @pytest.mark.parametrize("name", [*studies.STUDIES, *BEYOND])
-def test_the_shipped_studies_can_be_planned_on_the_shipped_lab(name, short):
+def test_the_shipped_studies_can_be_planned_on_the_shipped_lab(state, name, short):
     shipped = model.load(paths.ROOT / "inventory.ini")
     mapping = playbook.mapping(paths.ROOT / "playbooks" / f"{name}.yml")
     campaign = campaigns.parse(mapping, shipped, f"{name}.yml", short=short)
