@@ -12,8 +12,8 @@ import polars as pl
 from joulerig import atomic
 from joulerig.analysis.powercut.check import Violation
 from joulerig.analysis.powercut.folder import Cut, PowerCuts
+from joulerig.analysis.powercut.sectors import Fate
 
-FATES = ("kept", "superseded", "lost", "torn", "stale", "corrupt")
 _TEXT, _NUMBER, _REAL = pl.String(), pl.Int64(), pl.Float64()
 
 SUBJECT_COLUMNS = {
@@ -35,7 +35,7 @@ CUT_COLUMNS = {
     "cut": _NUMBER,
     **dict.fromkeys(("aimed", "phase"), _TEXT),
     **dict.fromkeys(("promised_writes", "broken_promises"), _NUMBER),
-    **dict.fromkeys((f"acknowledged_{fate}" for fate in FATES), _NUMBER),
+    **dict.fromkeys((f"acknowledged_{fate}" for fate in Fate), _NUMBER),
     **dict.fromkeys(("reordered", "durable_writes"), _NUMBER),
     **dict.fromkeys(("joules", "true_joules"), _REAL),
     "mount_problem": _TEXT,
@@ -166,7 +166,7 @@ def write(campaign: PowerCuts, folder: Path) -> list[Path]:
 
 
 def _all_fates(counts: dict[str, int]) -> dict[str, int]:
-    return {fate: counts.get(fate, 0) for fate in FATES}
+    return {fate: counts.get(fate, 0) for fate in Fate}
 
 
 def _rail_values(cut: Cut, key: str) -> list[float]:

@@ -123,21 +123,18 @@ class Session:
         self._psql = psql
         self._asked = 0
 
-    def run(self, text: str) -> list[str]:
-        """Run statements, and return the lines that they print once all are done. Raises Failed."""
+    def run(self, text: str) -> None:
+        """Run statements that print nothing, and wait until all are done. Raises Failed."""
         self._asked += 1
         done = f"done {self._asked}"
-        lines: list[str] = []
         try:
             self._psql.stdin.write(f"{text};\nSELECT '{done}';\n")
             self._psql.stdin.flush()
-            while (line := self._psql.stdout.readline()) != f"{done}\n":
-                if not line:
-                    raise program.Failed("psql: ended; what it said is above")
-                lines.append(line.rstrip("\n"))
+            answer = self._psql.stdout.readline()
         except BrokenPipeError:
-            raise program.Failed("psql: ended; what it said is above") from None
-        return lines
+            answer = ""
+        if answer != f"{done}\n":
+            raise program.Failed("psql: ended; what it said is above")
 
 
 def stop(server: subprocess.Popen) -> None:
