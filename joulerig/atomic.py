@@ -44,9 +44,11 @@ def opened(path: Path, mode: int | None = None) -> Iterator[BinaryIO]:
             os.fchmod(file.fileno(), mode)
             os.fsync(file.fileno())
         _rename(Path(name), path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)
+        if isinstance(error, OSError) and not error.filename:
+            error.filename = str(path)  # a write to a full disk does not name it
         raise
 
 

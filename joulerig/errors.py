@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+# Errors that data of an unexpected form raise in a reader.
+UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
 
 class JoulerigError(Exception):
     """Report what a user can mend, or data that cannot be read. Its text is one line."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from os import PathLike
@@ -20,7 +20,8 @@ from joulerig.analysis.compare import cells as comparison
 from joulerig.analysis.compare.cells import Comparison
 from joulerig.analysis.export import frames
 from joulerig.analysis.results import Campaign, ResultsError
-from joulerig.analysis.runs import over_time
+from joulerig.analysis.runs import idle, over_time
+from joulerig.analysis.runs.idle import Idle
 from joulerig.analysis.tables import comparisons, runs_and_cells
 from joulerig.plural import counted
 
@@ -94,7 +95,7 @@ class Results:
 
         Columns: joulerig.analysis.tables.runs_and_cells.RUN_COLUMNS.
         """
-        return runs_and_cells.runs(self.campaign, self._over_time[0])
+        return runs_and_cells.runs(self.campaign, self._over_time[0], self._idles)
 
     def cells(self) -> pl.DataFrame:
         """Return one row a cell: work per joule with its intervals, performance and power.
@@ -187,12 +188,16 @@ class Results:
         return over_time.power_by_run(self.campaign)
 
     @cached_property
+    def _idles(self) -> Mapping[str, Idle]:
+        return idle.by_run(self.campaign)
+
+    @cached_property
     def _compared(self) -> Sequence[Comparison]:
         return comparison.compare_cells(self.campaign)
 
     @cached_property
     def _cells(self) -> pl.DataFrame:
-        return runs_and_cells.cells(self.campaign, self._compared, self._over_time[0])
+        return runs_and_cells.cells(self.campaign, self._compared, self._over_time[0], self._idles)
 
 
 def open_results(path: str | PathLike[str]) -> Results:

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
+from joulerig.rig.common.numbers import MOST
+
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 
 
@@ -30,5 +32,5 @@ def show(size_bytes: int) -> str:
     return f"{size_bytes} bytes"
 
 
-Size = Annotated[int, BeforeValidator(parse), Field(gt=0)]
+Size = Annotated[int, BeforeValidator(parse), Field(gt=0, le=MOST)]
 """Bytes; written as such, or as a text with a unit."""

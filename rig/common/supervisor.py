@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import itertools
+import os
 import re
+import signal
 import subprocess
 import sys
 import xmlrpc.client
@@ -16,7 +19,7 @@ from typing import Any
 
 from supervisor.xmlrpc import Faults, SupervisorTransport
 
-from joulerig.rig.common import files, paths, wait
+from joulerig.rig.common import files, paths, process, wait
 from joulerig.rig.common.errors import UserError
 
 # A program ends with a supervisor that is killed: the next one would find its ports taken.
@@ -86,11 +89,12 @@ def start(programs: Iterable[Program]) -> None:
 def stop(select: Callable[[str], bool]) -> list[str]:
     """Stop and forget the programs whose names `select` picks, higher priority numbers first.
 
-    When none is left, the supervisor stops too.
+    When none is left, the supervisor stops too. One that can't be reached is ended with all of its
+    programs.
     """
     api = _connect()
     if api is None:
-        return []
+        return _end_unreachable()
     states = _states(api)
     gone = sorted((n for n in states if select(n)), key=_priority, reverse=True)
     for _, alike in itertools.groupby(gone, key=_priority):
@@ -156,6 +160,10 @@ def last_words(name: str) -> str:
 
 def _folder() -> Path:
     return paths.var() / "supervisor"
+
+
+def _config_file() -> Path:
+    return _folder() / "supervisord.conf"
 
 
 def _config_path(name: str) -> Path:
@@ -250,14 +258,53 @@ def _connect() -> xmlrpc.client.ServerProxy | None:
     return api
 
 
+def _end_unreachable() -> list[str]:
+    """End the supervisord of this state whose socket is gone; return the programs that it kept.
+
+    It is known by its command line, which no other checkout's has.
+    """
+    descriptors = _running()
+    if not descriptors:
+        return []
+    names = sorted(path.stem for path in (_folder() / "programs").glob("*.conf"))
+    for number in (signal.SIGTERM, signal.SIGKILL):  # at the first it stops its programs
+        for descriptor in descriptors:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(descriptor, number)
+        if wait.until(lambda: all(map(process.has_ended, descriptors)), STOP_SECONDS):
+            break
+    for descriptor in descriptors:
+        os.close(descriptor)
+    return names or ["supervisord"]
+
+
+def _running() -> list[int]:
+    """Return a descriptor of each process that is the supervisord of this state."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError), contextlib.ExitStack() as undo:
+            descriptor = os.pidfd_open(int(folder.name))
+            undo.callback(os.close, descriptor)
+            # Looked at while it is held: the number is no other process's.
+            words = (folder / "cmdline").read_bytes().split(b"\0")[:-1]
+            if words[1:] == [os.fsencode(word) for word in _command()[1:]]:
+                found.append(descriptor)
+                undo.pop_all()
+    return found
+
+
+def _command() -> list[str]:
+    return [sys.executable, "-m", "supervisor.supervisord", "-c", str(_config_file())]
+
+
 def _supervisor() -> xmlrpc.client.ServerProxy:
-    """Return the running supervisord; start it if there is none."""
+    """Return the running supervisord; start it if there is none that can be reached."""
     if api := _connect():
         return api
+    _end_unreachable()  # it has the ports of the programs
     folder = _folder()
     for old in (folder / "programs").glob("*.conf"):
         old.unlink()  # of a supervisor that is gone; its programs are configured when they are started
-    config = folder / "supervisord.conf"
     text = f"""[unix_http_server]
 file={paths.run()}/supervisor.sock
 chmod=0700
@@ -271,9 +318,8 @@ supervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface
 [include]
 files = programs/*.conf
 """
-    files.replace(config, text.replace("%", "%%"))
-    command = [sys.executable, "-m", "supervisor.supervisord", "-c", str(config)]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    files.replace(_config_file(), text.replace("%", "%%"))
+    done = subprocess.run(_command(), stdin=subprocess.DEVNULL, capture_output=True, text=True)
     api = wait.until(_connect, 10)
     if api is None:
         words = (done.stderr or done.stdout).strip().splitlines()
