@@ -14,6 +14,7 @@ from ansible.plugins.action import ActionBase
 from joulerig.rig.campaign import opening
 from joulerig.rig.campaign.execution.ansible_channel import (
     AnsibleChannel,
+    end_if_taken_over,
     end_with_ansible,
     user_errors_fail,
 )
@@ -31,7 +32,8 @@ from joulerig.rig.lab import inventory, model
 class ActionModule(ActionBase):
     """Action `joulerig_campaign`, which executes the runs of one host.
 
-    Arguments: `{folder: results/ID, kernels: {LEVEL: {release: TEXT, tick_hertz: N}}}`.
+    Arguments: `{folder: results/ID, executor: PROCESS, kernels: {LEVEL: {release: TEXT, tick_hertz:
+    N}}}`.
     """
 
     TRANSFERS_FILES = False
@@ -44,9 +46,11 @@ class ActionModule(ActionBase):
             level: InstalledKernel(one["release"], int(one["tick_hertz"]))
             for level, one in (self._task.args.get("kernels") or {}).items()
         }
-        with user_errors_fail():
+        with user_errors_fail(), end_if_taken_over():
             lab = model.load(inventory.of_playbook(task_vars))
-            campaign = opening.load(Journal(Path(self._task.args["folder"])), lab)
+            campaign = opening.load(
+                Journal(Path(self._task.args["folder"]), self._task.args["executor"]), lab
+            )
             channel, host = AnsibleChannel(self, task_vars), task_vars["inventory_hostname"]
             reserve = HostLease(campaign.journal, host, channel).keep
             if isinstance(campaign, opening.OpenPowerCuts):

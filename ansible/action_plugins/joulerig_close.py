@@ -14,7 +14,7 @@ from joulerig.analysis.results.schema import Status
 from joulerig.plural import counted
 from joulerig.rig.campaign import opening
 from joulerig.rig.campaign.execution import record
-from joulerig.rig.campaign.execution.ansible_channel import user_errors_fail
+from joulerig.rig.campaign.execution.ansible_channel import end_if_taken_over, user_errors_fail
 from joulerig.rig.campaign.journal import Journal
 from joulerig.rig.cli import results
 from joulerig.rig.common import paths
@@ -23,17 +23,18 @@ from joulerig.rig.lab import inventory, model
 
 
 class ActionModule(ActionBase):
-    """`joulerig_close: {folder: results/ID}`."""
+    """`joulerig_close: {folder: results/ID, executor: PROCESS}`."""
 
     TRANSFERS_FILES = False
     _supports_check_mode = False
 
     def run(self, tmp=None, task_vars=None):
         result = super().run(tmp, task_vars)
-        journal = Journal(Path(self._task.args["folder"]))
-        self._settle(journal, inventory.of_playbook(task_vars))
-        if not {Status.PLANNED, Status.RUNNING} & set(journal.counts()):
-            journal.conclude()
+        journal = Journal(Path(self._task.args["folder"]), self._task.args["executor"])
+        with user_errors_fail(), end_if_taken_over():
+            self._settle(journal, inventory.of_playbook(task_vars))
+            if not {Status.PLANNED, Status.RUNNING} & set(journal.counts()):
+                journal.conclude()
         not_ok = results.not_ok(journal)
         journal.close()
         with user_errors_fail():

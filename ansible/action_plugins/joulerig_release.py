@@ -4,16 +4,19 @@
 from __future__ import annotations
 
 from ansible.errors import AnsibleActionFail
-from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
 from joulerig.rig.campaign import hosts
 from joulerig.rig.campaign.execution.ansible_channel import show, user_errors_fail
+from joulerig.rig.campaign.launch import handed
 from joulerig.rig.campaign.reservations import asking
 
 
 class ActionModule(ActionBase):
-    """Action `joulerig_release: {packages: BOOL}`; in check mode it only looks for a refusal."""
+    """Action `joulerig_release:`; in check mode it only looks for a refusal.
+
+    `rig` hands it `packages`: whether to remove those that were installed.
+    """
 
     TRANSFERS_FILES = False
     _supports_check_mode = True
@@ -31,9 +34,12 @@ class ActionModule(ActionBase):
             reply = asking.ask(call, {**person, "state": "check", "alone": True})
         if reply.refused:
             raise AnsibleActionFail(reply.reason)
-        arguments = {"packages": boolean(self._task.args.get("packages", False)), **person}
+        given = handed.read(task_vars["inventory_hostname"]) or {}
+        arguments = {"packages": given.get("packages", False), **person}
         result.update(self._execute_module(module_args=arguments, task_vars=task_vars))
         if not self._task.check_mode and "undone" in result:
-            for line in hosts.released_lines(task_vars["inventory_hostname"], result):
+            with user_errors_fail():
+                lines = hosts.released_lines(task_vars["inventory_hostname"], result)
+            for line in lines:
                 show(self, line)
         return result

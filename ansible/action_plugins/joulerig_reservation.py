@@ -9,16 +9,23 @@ from pathlib import Path
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from joulerig.rig.campaign.execution.ansible_channel import AnsibleChannel, user_errors_fail
+from joulerig.rig.campaign.execution.ansible_channel import (
+    AnsibleChannel,
+    end_if_taken_over,
+    user_errors_fail,
+)
 from joulerig.rig.campaign.execution.host_channel import HostGoneError
 from joulerig.rig.campaign.journal import Journal
+from joulerig.rig.campaign.launch import handed
 from joulerig.rig.campaign.reservations import asking, lease
 
 
 class ActionModule(ActionBase):
-    """Action `joulerig_reservation: {state: TEXT, folder: results/ID, purpose: TEXT, seconds: N}`.
+    """Action `joulerig_reservation: {state: TEXT, folder: results/ID, executor: PROCESS, ...}`.
 
-    `folder`: the campaign that asks; without one a person does. `state` is that of the module.
+    `folder`: the campaign that asks, in the name of `executor`; without one a person does. Further
+    arguments: `purpose` and `seconds`. `state` is that of the module. Without arguments it does
+    what `rig` hands it, else it shows.
     Fails where the host refuses. A host that a campaign cannot reach is passed over: the campaign's
     executor asks it again before each run.
     """
@@ -28,10 +35,18 @@ class ActionModule(ActionBase):
 
     def run(self, tmp=None, task_vars=None):
         result = super().run(tmp, task_vars)
-        asked = {key: value for key, value in self._task.args.items() if key != "folder"}
-        folder, host = self._task.args.get("folder"), task_vars["inventory_hostname"]
+        host = task_vars["inventory_hostname"]
+        given = self._task.args or handed.read(host) or {"state": "show"}
+        asked = {key: value for key, value in given.items() if key not in ("folder", "executor")}
+        folder = self._task.args.get("folder")
         if folder:
-            with user_errors_fail(), closing(Journal(Path(folder))) as journal:
+            executor = self._task.args.get("executor")
+            with (
+                user_errors_fail(),
+                end_if_taken_over(),
+                closing(Journal(Path(folder), executor)) as journal,
+            ):
+                journal.raise_if_taken_over()
                 if asked["state"] == "free" and journal.goes_on(host):
                     return {
                         **result,
@@ -51,11 +66,11 @@ class ActionModule(ActionBase):
                     module_name=asking.MODULE, module_args=dict(arguments), task_vars=task_vars
                 )
 
-        try:
-            with user_errors_fail():
+        with user_errors_fail():
+            try:
                 reply = asking.ask(call, asked)
-        except HostGoneError as error:
-            return {**result, "changed": False, "msg": f"could not be asked: {error}"}
+            except HostGoneError as error:
+                return {**result, "changed": False, "msg": f"could not be asked: {error}"}
         if reply.refused:
             raise AnsibleActionFail(reply.reason)
         return {**result, "changed": reply.changed, "reservation": reply.model_dump(mode="json")}

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Write what `rig` waits for into the file of events that it reads.
 
-That is why a playbook's tasks fail, what joulerig_contents and joulerig_facts found, what
-joulerig_command executed, and who has a host.
+That is why a playbook's tasks fail, and what hosts replied to what `rig` handed them.
 
 The events: rig/campaign/events.py.
 """
@@ -45,17 +44,14 @@ class CallbackModule(CallbackBase):
         self._fail(result)
 
     def v2_runner_on_ok(self, result):
-        if result.task.action == events.CONTENTS_MODULE:
-            events.write(events.CONTENTS, host=result.host.get_name(), found=result.result["found"])
-        if result.task.action == events.FACTS_MODULE:
-            found = {key: result.result[key] for key in events.FACTS_KEYS}
-            events.write(events.FACTS, host=result.host.get_name(), **found)
-        if result.task.action == events.COMMAND_MODULE:
-            found = {key: result.result[key] for key in ("code", "start_ns", "end_ns", "clock", "output")}
-            events.write(events.COMMAND, host=result.host.get_name(), **found)
+        if result.task.action == events.HANDED_ACTION:
+            self._reply(result, result.task.args["module"], result.result)
         if result.task.action == events.RESERVATION_ACTION and "reservation" in result.result:
-            reply = result.result["reservation"]
-            events.write(events.RESERVATION, host=result.host.get_name(), reply=reply)
+            self._reply(result, "joulerig_reservation", result.result["reservation"])
+
+    def _reply(self, result, module, reply):
+        if event := events.BY_MODULE.get(module):
+            events.write(event, host=result.host.get_name(), reply=reply)
 
     def _fail(self, result):
         message, stderr = str(result.result.get("msg", "")), result.result.get("stderr")

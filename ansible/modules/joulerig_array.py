@@ -30,12 +30,13 @@ author: [Joulerig]
 import contextlib
 import os
 import time
+import uuid
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.joulerig import limits
 from ansible.module_utils.joulerig.arrays import kinds
-from ansible.module_utils.joulerig.drives import identity, ownership, wipe_lease
+from ansible.module_utils.joulerig.drives import identity, wipe_lease
 from ansible.module_utils.joulerig.drives.host import SCSI_DEBUG, Host
 from ansible.module_utils.joulerig.host_lock import HostLock
 from ansible.module_utils.joulerig.tools import Failed, Refused, Unable, run
@@ -66,17 +67,19 @@ def existing(asked, kind, members, host):
 def create(asked, kind, members, host):
     name = asked["name"]
     with contextlib.ExitStack() as stack:
-        leases = [stack.enter_context(wipe_lease.lease_drive(spec)) for spec in members]
+        wanted = [wipe_lease.lease_drive(spec) for spec in members]
+        leases = stack.enter_context(wipe_lease.together(wanted))
         try:
             kind.check(asked["level"], host)
         except Unable as lacking:
             raise Unable(f"{name}: {lacking}") from None
+        identifiers = [uuid.uuid4().hex for _ in leases]
         for lease in leases:
-            lease.begin(kind.SIGNATURE)
+            lease.begin(*identifiers)
         for lease in leases:
             lease.check()
             lease.lend()
-        kind.create(asked, leases, host)
+        kind.create(asked, leases, identifiers)
         for lease in leases:
             lease.made()
     device = kind.device(name, host)
@@ -118,9 +121,9 @@ def stop(name, kind, members, host):
         device = lease.path
     kind.stop(name, device)  # the kernel stops none that is open
     kinds.unlink(kind, name, host)
-    for spec in members:
-        with wipe_lease.lease_drive(spec, host) as lease:
-            lease.begin(ownership.UNSIGNED)  # what the array held is without a signature then
+    with wipe_lease.together([wipe_lease.lease_drive(spec, host) for spec in members]) as leases:
+        for lease in leases:
+            lease.begin()  # what the array held is without a signature then
             with lease.lent() as device:
                 kind.unmark(device)
 

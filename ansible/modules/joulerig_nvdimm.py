@@ -5,7 +5,9 @@
 DOCUMENTATION = r"""
 module: joulerig_nvdimm
 short_description: Have an fsdax namespace on a declared NVDIMM
-description: The NVDIMM is known by its DIMM id and its region's size; a namespace in use is never touched.
+description:
+  - The NVDIMM is known by its DIMM id and its region's size; a namespace in use is never touched.
+  - A namespace of another mode is given this one under a wipe lease; the host records what is on it then.
 options:
   nvdimm: {description: "The declared drive, with its name.", type: dict, required: true}
 author: [Joulerig]
@@ -34,13 +36,15 @@ def have(spec, check_mode):
         raise Refused(
             f"{spec['name']}: {region['dev']} has {len(namespaces)} namespaces; one or none is expected"
         )
-    which = [f"--region={region['dev']}"]
+    create = ["ndctl", "create-namespace", "--mode=fsdax"]
     if namespaces:
-        with wipe_lease.lease_drive(spec):
-            pass  # ndctl changes none that is open
-        which = [f"--reconfig={namespaces[0]['dev']}", "--force"]
-    if not check_mode:
-        run(["ndctl", "create-namespace", "--mode=fsdax", *which])
+        with wipe_lease.lease_drive(spec) as lease:
+            if not check_mode:
+                with lease.closed():  # ndctl changes none that is open
+                    run([*create, f"--reconfig={namespaces[0]['dev']}", "--force"])
+    elif not check_mode:
+        # No lease looked at what a former namespace left there: the first run's decides on it.
+        run([*create, f"--region={region['dev']}"])
     return None, True
 
 

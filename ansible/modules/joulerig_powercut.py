@@ -6,9 +6,10 @@ DOCUMENTATION = r"""
 module: joulerig_powercut
 short_description: Prepare a drive for power cuts, start the writer, tell what is there after a cut
 description:
-  - "prepare: wipe lease, mkfs. write: mount (or wipe lease of the bare drive), start the writer and leave it
-    running. survey: mount, read back, unmount, check; what cannot be mounted is repaired first. probe: read
-    from the drive, whose power is off. reset: reset the host. clean: unmount."
+  - "prepare: wipe lease, mkfs; of a bare drive the writer's region is zeroed. write: mount (or wipe lease of
+    the bare drive), start the writer and leave it running. survey: mount, read back, unmount, check; what
+    cannot be mounted is repaired first. probe: read from the drive, whose power is off. reset: reset the
+    host. clean: unmount."
   - Refuses a drive whose serial, WWN or size differs from the declared, or that anything on the host uses.
 options:
   action:
@@ -29,7 +30,7 @@ author: [Joulerig]
 """
 
 RETURN = r"""
-made: {description: "By what the content of the drive is known now.", type: dict, returned: prepare}
+made: {description: "By what the content of the drive is known now.", type: dict, returned: prepare, survey}
 problem: {description: "Why it could not be done, or empty.", type: str, returned: always}
 refused: {description: "Whether nothing was touched.", type: bool, returned: always}
 boot_id: {description: "Of the running kernel.", type: str, returned: write, survey, reset}
@@ -64,7 +65,7 @@ ACTIONS = ("prepare", "write", "survey", "probe", "reset", "clean")
 def execute(p):
     member, definition = p["member"], p["filesystem"]
     if p["action"] == "prepare":
-        return powercut.prepare(member, definition)
+        return powercut.prepare(member, definition, p["options"])
     if p["action"] == "write":
         return powercut.start(member, definition, p["options"], p["witness"], p["secret"])
     if p["action"] == "survey":

@@ -4,18 +4,17 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import yaml
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -24,13 +23,18 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
 )
+from rich.text import Text
 
 from joulerig.analysis.results.schema import FINISHED, Status
 from joulerig.rig.campaign import events
-from joulerig.rig.campaign.journal import Journal
-from joulerig.rig.common import paths
+from joulerig.rig.campaign.journal import Journal, find
+from joulerig.rig.campaign.launch import handed
+from joulerig.rig.common import paths, yaml_text
+from joulerig.rig.common.bounded import LONGEST_LINE, Model, one_line, read
 from joulerig.rig.common.errors import UserError
 
+# What Ansible takes for the name of one host: not @FILE, nor a pattern.
+HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 _COLOURS = {
     Status.OK: "green",
     **dict.fromkeys((Status.PARTIAL, Status.REFUSED, Status.NOT_RUN), "yellow"),
@@ -42,18 +46,24 @@ def mapping(playbook: Path) -> Any:
     if not playbook.is_file():
         known = ", ".join(sorted(paths.short(p) for p in (paths.share() / "playbooks").glob("*.yml")))
         raise UserError(f"{playbook}: no such playbook; allowed: {known}")
-    try:
-        plays = yaml.safe_load(playbook.read_text())
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UserError(f"{playbook}: {' '.join(str(error).split())}") from None
+    plays = yaml_text.read(playbook)
     for play in plays if isinstance(plays, list) else []:
         if isinstance(play, dict) and isinstance(play.get("vars"), dict) and "campaign" in play["vars"]:
             return play["vars"]["campaign"]
     raise UserError(f"{playbook}: no play imports campaign.yml with a campaign: mapping under vars:")
 
 
-def _start(command: list[str], log: Path) -> subprocess.Popen[bytes]:
-    """Start ansible-playbook with the shipped configuration, output into `log`, and events."""
+@contextmanager
+def _started(
+    playbook: Path, inventory: Path, log: Path, hosts: Iterable[str] = (), data: handed.Handed | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run ansible-playbook with the shipped configuration, output into `log`, and events.
+
+    `hosts`: those it is limited to. `data`: what it is handed.
+    """
+    command = [*_command(playbook, inventory)]
+    if hosts:
+        command += ["--limit", ",".join(map(_host, hosts))]
     log.parent.mkdir(parents=True, exist_ok=True)
     events_file(log).unlink(missing_ok=True)
     environment = {
@@ -64,45 +74,76 @@ def _start(command: list[str], log: Path) -> subprocess.Popen[bytes]:
         "ANSIBLE_CALLBACKS_ENABLED": "joulerig_events",
         events.ENVIRONMENT: str(events_file(log).absolute()),
     }
-    with log.open("w") as output:
-        return subprocess.Popen(
-            command, cwd=paths.ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+    with handed.file(data or {}) as handing:
+        with log.open("w") as output:
+            process = subprocess.Popen(
+                command,
+                cwd=paths.ROOT,
+                env={**environment, **handing},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+            )
+        yield process
+
+
+def _host(name: str) -> str:
+    if not HOST.fullmatch(name):
+        raise UserError(
+            f"{one_line(name, 60)!r} is no host's name; allowed: at most 128 letters, digits, '.', '_', '-'"
         )
+    return name
 
 
 def _command(playbook: Path, inventory: Path) -> list[str]:
-    program = [sys.executable, "-m", "joulerig.rig.campaign.ansible_playbook"]
+    program = [sys.executable, "-m", "joulerig.rig.campaign.launch.ansible_playbook"]
     return [*program, "-i", str(inventory), str(playbook.absolute())]
 
 
-def ansible(playbook: Path, inventory: Path, *, log: Path, words: Sequence[str] = ()) -> int:
-    """Run a playbook to its end, output into `log`; `words` are further ones of its command line.
+def ansible(
+    playbook: Path,
+    inventory: Path,
+    *,
+    log: Path,
+    hosts: Iterable[str] = (),
+    data: handed.Handed | None = None,
+) -> int:
+    """Run a playbook to its end, output into `log`; return the exit code.
 
-    Return the exit code (`failure` has the reason).
+    `hosts`: those it is limited to; none: all. `data`: what its action plugins read, never as a
+    template (`handed`). `failure` has the reason of an exit code. Raises UserError.
     """
-    return _wait(_start([*_command(playbook, inventory), *words], log), log)
+    with _started(playbook, inventory, log, hosts, data) as process:
+        return _wait(process, log)
 
 
 def replies(
-    playbook: str, inventory: Path, *, log: str, hosts: Sequence[str], words: Sequence[str], event: str
-) -> dict[str, Mapping[str, Any] | str]:
-    """Run a shipped playbook that asks each of `hosts` once; return the event of each, by name.
+    playbook: str, inventory: Path, *, log: str, asked: handed.Handed, event: str, model: type[Model]
+) -> dict[str, Model | str]:
+    """Run a shipped playbook that asks each host once; return the reply of each, by name.
 
-    Of a host that gave none, the reason. `log`: its name in var/log. Raises UserError where none
-    could be asked for a reason that is not a host's.
+    `asked`: what each is asked. `event`: of its reply, which is a `model`. For a host that gave
+    none, or one of another shape, the reason. `log`: its name in var/log. Raises UserError where
+    none could be asked for a reason that is not a host's.
     """
     path = paths.var() / "log" / log
-    limited = ["--limit", ",".join(hosts), *words]
-    code = ansible(paths.share() / "playbooks" / playbook, inventory, log=path, words=limited)
-    found: dict[str, Mapping[str, Any] | str] = {}
+    code = ansible(paths.share() / "playbooks" / playbook, inventory, log=path, hosts=asked, data=asked)
+    found: dict[str, Model | str] = {}
     for one in next(events.follow(events_file(path))):
         if one["event"] == event:
-            found[one["host"]] = one
+            found[one["host"]] = _read(model, one["reply"])
         elif one["event"] == events.FAILED and "host" in one:
-            found[one["host"]] = str(one["message"])
+            found[one["host"]] = one_line(one["message"])
     if code and not found:
         raise UserError(f"{failure(path)} ({paths.short(path)})")
-    return {host: found.get(host, "gave no answer") for host in hosts}
+    return {host: found.get(host, "gave no answer") for host in asked}
+
+
+def _read(model: type[Model], reply: Any) -> Model | str:
+    try:
+        return read(model, reply, "the host")
+    except UserError as error:
+        return str(error)
 
 
 def _wait(process: subprocess.Popen[bytes], log: Path) -> int:
@@ -128,32 +169,37 @@ class Interrupted(Exception):
 
 
 def campaign(
-    playbook: Path, inventory: Path, resume: str | None, console: Console, *, short: bool = False
+    playbook: Path,
+    inventory: Path,
+    resume: str | None,
+    console: Console,
+    *,
+    short: bool = False,
+    take_over: bool = False,
 ) -> tuple[int, Path | None]:
     """Run a campaign's playbook and show its progress; return exit code and the campaign's folder.
 
+    `take_over`: resume it though this controller did not open it.
     Ansible's output goes to var/log/campaign.log; its events are shown. Raises Interrupted on
     Ctrl-C.
     """
     before = set(_journals())
     log = paths.var() / "log" / "campaign.log"
-    command = _command(playbook, inventory)
-    command += ["-e", f"resume={resume}"] if resume else []
-    command += ["-e", "short=true"] if short else []
-    process = _start(command, log)
+    asked = {"resume": resume or "", "short": short, "take_over": take_over}
     folder = None
-    try:
-        while folder is None and process.poll() is None:
-            time.sleep(0.2)
-            folder = _opened(before, resume)
-        folder = folder or _opened(before, resume)
-        if folder:
-            _follow(folder, process, console, inventory, log)
-        _wait(process, log)
-    except KeyboardInterrupt:
-        process.terminate()  # Ansible has had the signal too; this is for one that had not
-        process.wait()
-        raise Interrupted(folder.name if folder else None) from None
+    with _started(playbook, inventory, log, data={handed.CONTROLLER: asked}) as process:
+        try:
+            while folder is None and process.poll() is None:
+                time.sleep(0.2)
+                folder = _opened(before, resume)
+            folder = folder or _opened(before, resume)
+            if folder:
+                _follow(folder, process, console, inventory, log)
+            _wait(process, log)
+        except KeyboardInterrupt:
+            process.terminate()  # Ansible has had the signal too; this is for one that had not
+            process.wait()
+            raise Interrupted(folder.name if folder else None) from None
     return process.returncode, folder
 
 
@@ -161,9 +207,9 @@ def failure(log: Path) -> str:
     """Return, on one line, why a playbook failed: the first failure event, else its last output."""
     for event in next(events.follow(events_file(log))):
         if event["event"] == events.FAILED:
-            return str(event["message"])
+            return one_line(event["message"], LONGEST_LINE)
     lines = log.read_text(errors="replace").splitlines()
-    return lines[-1] if lines else "no output"
+    return one_line(lines[-1], LONGEST_LINE) if lines else "no output"
 
 
 def _journals() -> Iterator[Path]:
@@ -172,8 +218,7 @@ def _journals() -> Iterator[Path]:
 
 def _opened(before: set[Path], resume: str | None) -> Path | None:
     if resume:
-        found = paths.results() / resume
-        return found if (found / "journal.sqlite").exists() else None
+        return find(paths.results(), resume)
     new = sorted(set(_journals()) - before)
     return new[0].parent if new else None
 
@@ -194,12 +239,13 @@ def _follow(
             ended = process.poll() is not None
             for event in next(new_events):
                 if event["event"] == events.NOTE:
-                    progress.console.print(f"   note  {event['text']}", highlight=False, markup=False)
+                    text = one_line(event["text"], LONGEST_LINE)
+                    progress.console.print(f"   note  {text}")
             runs = journal.runs()
             for run in runs:
                 if run["status"] in FINISHED and run["id"] not in reported:
                     reported.add(run["id"])
-                    progress.console.print(_line(run, journal), highlight=False)
+                    progress.console.print(_line(run, journal))
             running = [run for run in runs if run["status"] == Status.RUNNING]
             phases = current_phases([run["id"] for run in running])
             current = ", ".join(f"{run['cell']} {phases.get(run['id'], '')}".strip() for run in running)
@@ -229,7 +275,7 @@ def _current_phases(inventory: Path) -> Callable[[list[str]], dict[str, str]]:
             return {}
         wanted = " OR ".join(f"run = {quote_string(run)}" for run in runs)
         try:
-            frame = database.query(f"SELECT start_ns FROM phase WHERE {wanted} GROUP BY run, phase")
+            frame = database.query(f"SELECT start_ns FROM phase WHERE {wanted} GROUP BY host, run, phase")
         except InfluxError:
             return {}
         announced = frame.sort("time").iter_rows(named=True) if frame.height else ()
@@ -238,9 +284,8 @@ def _current_phases(inventory: Path) -> Callable[[list[str]], dict[str, str]]:
     return phases
 
 
-def _line(run: dict[str, Any], journal: Journal) -> str:
-    colour = _COLOURS.get(run["status"], "red")
-    text = f"[{colour}]{run['status']:>7}[/] {run['ordinal']:>4}  {run['cell']}"
+def _line(run: dict[str, Any], journal: Journal) -> Text:
+    text = f" {run['ordinal']:>4}  {run['cell']}"
     results = journal.rows("result", run["id"])
     if results and results[0]["joules"] is not None:
         row = results[0]
@@ -248,7 +293,8 @@ def _line(run: dict[str, Any], journal: Journal) -> str:
         text += (f"  {ai:.1f} ops/J" if ai is not None else "") + f"  {row['joules']:.3f} J"
         if row["error_percent"] is not None:
             text += f" ({row['error_percent']:+.3f} % of true)"
-    return text + (f"  {escape(run['reason'])}" if run["reason"] else "")
+    text += f"  {run['reason']}" if run["reason"] else ""
+    return Text.assemble((f"{run['status']:>7}", _COLOURS.get(run["status"], "red")), text)
 
 
 @contextmanager
@@ -259,7 +305,7 @@ def _bar(console: Console) -> Iterator[Progress]:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TextColumn("{task.fields[eta]}"),
-        TextColumn("{task.fields[current]}"),
+        TextColumn("{task.fields[current]}", markup=False),
     )
     with Progress(*columns, console=console, transient=True) as progress:
         yield progress

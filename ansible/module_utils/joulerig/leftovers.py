@@ -2,7 +2,8 @@
 """What a module call has yet to put back, so that the next one can where it was killed.
 
 The file lies in /run: what it describes is gone with a reboot, as is the file. A call that has the
-host to itself has one, and each lane of a campaign (`host_lock`) another.
+host to itself has one, and each lane of a campaign (`host_lock`) another. Of processes it names the
+fence that they are in: whatever the file says, no process outside of a fence is ended.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import contextlib
 import glob
 import json
 import os
+import re
 import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,24 +21,34 @@ from typing import Any
 from ansible.module_utils.joulerig import fence, paths
 from ansible.module_utils.joulerig.changes.brief import alone_with
 from ansible.module_utils.joulerig.changes.contents import replace
-from ansible.module_utils.joulerig.drives import blockqueue
+from ansible.module_utils.joulerig.drives import blockqueue, wipe_lease
+from ansible.module_utils.joulerig.drives.wipe_lease import Lease
 from ansible.module_utils.joulerig.host_lock import Lane, lane_kept_free
-from ansible.module_utils.joulerig.tools import Failed, Refused, run
+from ansible.module_utils.joulerig.tools import Failed, Refused, process_descriptor, run, send_signal
 
 END_SECONDS = 10.0
 LOCK = "leftovers"
+# Commands by which drives' own settings are put back (settings/drive_settings.py).
+COMMANDS = re.compile(
+    r"nvme set-feature /dev/nvme\d+ --feature-id=0x[0-9a-f]{2} --value=\d+"
+    r"|smartctl --set=(apm,\w+|standby,off) /dev/\w+"
+)
 
 
 class Leftovers:
-    """The settings that a call changed, and the namespace in which its processes are."""
+    """The settings and drives that a call changed, and the fence in which its processes are."""
 
     def __init__(self, path: str | None = None, lane: Lane | None = None) -> None:
         self._path = _of_lane(lane.drive, path) if lane else path or paths.LEFTOVERS
-        self._held: dict[str, Any] = {"namespace": None, "settings": []}
+        self._held: dict[str, Any] = {"fence": "", "settings": [], "drives": []}
 
-    def fenced(self) -> None:
-        """Note the namespace of this process, whose processes are ended where it is killed."""
-        self._held["namespace"] = fence.namespace()
+    def fenced(self, leases: Sequence[Lease] = ()) -> None:
+        """Note the fence of this process, whose processes are ended where it is killed.
+
+        `leases`: of the drives that it is about to change; what it left on them is recorded then.
+        """
+        self._held["fence"] = fence.name()
+        self._held["drives"] = [lease.noted for lease in leases]
         self._write()
 
     def note_file(self, path: str, before: str, sequence: int | None = None) -> None:
@@ -65,7 +77,7 @@ class Leftovers:
 
     def _write(self) -> None:
         os.makedirs(os.path.dirname(self._path), exist_ok=True)
-        replace(self._path, json.dumps(self._held).encode(), 0o644)
+        replace(self._path, json.dumps(self._held).encode(), 0o600)
 
 
 def take_down(path: str | None = None, lane: Lane | None = None) -> list[str]:
@@ -104,44 +116,105 @@ def _folder(path: str | None) -> str:
 
 def _take_down(path: str) -> list[str]:
     try:
-        with open(path) as file:
-            held = json.load(file)
+        with open(path, errors="replace") as file:
+            text = file.read()
     except FileNotFoundError:
         return []
-    except ValueError:  # cut short while it was written: nothing had been changed yet
-        held = {"namespace": None, "settings": []}
-    words = _end_processes(held["namespace"])
+    held = _parsed(path, text)
+    words = _end_processes(held["fence"])
     for setting in reversed(held["settings"]):
         if _is_same_drive(setting) and _put_back(setting):
             words.append(f"{setting['file']} put back")
+    words += [text for noted in held["drives"] if (text := wipe_lease.end_change(noted))]
     os.unlink(path)
     return words
 
 
-def _end_processes(namespace: int | None) -> list[str]:
-    if namespace is None or namespace == fence.namespace():
-        return []
-    words = []
+def _parsed(path: str, text: str) -> dict[str, Any]:
+    """Return the content of a file of leftovers. Raises Refused for one that no call wrote."""
+    try:
+        held = json.loads(text)
+        problem = _problem(held)
+    except (ValueError, RecursionError):
+        problem = "is not JSON"
+    if problem:
+        raise Refused(
+            f"{path}: {problem}; what the call had set is unknown: look at the drives' settings and remove"
+            " the file, or reboot the host, which resets both"
+        )
+    return dict(held)
+
+
+def _problem(held: Any) -> str:
+    """Return why the content of a file of leftovers is none that a call wrote; "" where it is."""
+    if not isinstance(held, dict) or set(held) - {"drives"} != {"fence", "settings"}:
+        return "allowed are the keys fence, settings and drives"
+    held.setdefault("drives", [])
+    if not isinstance(held["fence"], str) or not (held["fence"] == "" or fence.NAME.fullmatch(held["fence"])):
+        return f"fence: {str(held['fence'])[:80]!r} is not a fence's name"
+    for key in ("settings", "drives"):
+        if not isinstance(held[key], list):
+            return f"{key}: is not a list"
+    for number, noted in enumerate(held["drives"], 1):
+        if not wipe_lease.is_noted(noted):
+            return f"drives: number {number}: {str(noted)[:80]!r} is none that a call notes"
+    for number, setting in enumerate(held["settings"], 1):
+        if not _is_setting(setting):
+            return f"settings: number {number}: {str(setting)[:80]!r} is none that a call notes"
+    return ""
+
+
+def _is_setting(setting: Any) -> bool:
+    if not isinstance(setting, dict) or len(setting) != 3 or not {"file", "sequence"} <= set(setting):
+        return False
+    path, sequence = setting["file"], setting["sequence"]
+    if not isinstance(path, str):
+        return False
+    if not os.path.normpath(path).startswith((f"{paths.SYS}/", f"{paths.PROC}/sys/")):
+        return False
+    if sequence is not None and not (isinstance(sequence, int) and not isinstance(sequence, bool)):
+        return False
+    if "command" in setting:
+        words = setting["command"]
+        return (
+            isinstance(words, list)
+            and all(isinstance(word, str) for word in words)
+            and bool(COMMANDS.fullmatch(" ".join(words)))
+            and "/block/" in path
+        )
+    if "cache" in setting:
+        return isinstance(setting["cache"], str) and "/block/" in path
+    return isinstance(setting.get("before"), str)
+
+
+def _end_processes(name: str) -> list[str]:
+    """End the processes of a fence; return which they were."""
+    ended: dict[int, str] = {}
     end = time.monotonic() + END_SECONDS
-    while left := _processes(namespace):
-        for process, name in left.items():
-            if (text := f"process {process} ({name}) ended") not in words:
-                words.append(text)
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
+    while name and (left := _end_each(name)):
+        ended.update(left)
         if time.monotonic() >= end:
             break
         time.sleep(0.1)
-    return words
+    return [f"process {process} ({comm}) ended" for process, comm in ended.items()]
 
 
-def _processes(namespace: int) -> dict[int, str]:
+def _end_each(name: str) -> dict[int, str]:
+    """Send SIGKILL to each process of a fence; return their names."""
     found = {}
-    for process in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError):
-            if fence.namespace(process) == namespace:
-                with open(f"/proc/{process}/comm") as file:
-                    found[int(process)] = file.read().strip()
+    for process in map(int, filter(str.isdigit, os.listdir("/proc"))):
+        with contextlib.suppress(OSError, ValueError):
+            descriptor = process_descriptor(process)
+            try:
+                # Looked at while it is held: its number cannot have gone to another process unless
+                # it has ended, and then the signal is lost.
+                if process != os.getpid() and fence.name(process) == name:
+                    with open(f"/proc/{process}/comm") as file:
+                        comm = file.read().strip()
+                    send_signal(descriptor, signal.SIGKILL)
+                    found[process] = comm
+            finally:
+                os.close(descriptor)
     return found
 
 

@@ -10,7 +10,10 @@ import subprocess
 import time
 
 from ansible.module_utils.joulerig import fence, leftovers, limits, paths, provenance
-from ansible.module_utils.joulerig.drives import filesystem, identity, ownership, wipe_lease
+from ansible.module_utils.joulerig.drives import filesystem, identity, wipe_lease
+from ansible.module_utils.joulerig.drives.writers import Writer
+from ansible.module_utils.joulerig.host_lock import Lane
+from ansible.module_utils.joulerig.loads.contained import Contained
 from ansible.module_utils.joulerig.tools import Failed, Refused
 
 PROGRAM = "/usr/local/sbin/durawriter"
@@ -18,6 +21,7 @@ PLACE = "/run/joulerig/powercut"
 READ_SECONDS = 300  # of a region that is a few MiB on any drive
 PROBE_SECONDS = 5
 FOUND_LINES = 5  # of what a checker says
+ZEROS = bytes(1 << 20)
 
 
 def mount_point(member):
@@ -29,19 +33,57 @@ def boot_id():
         return file.read().strip()
 
 
-def prepare(member, definition):
-    """Give a leased drive its file system; nothing is done to one that stays bare.
+def prepare(member, definition, options=()):
+    """Give a leased drive its file system; zero the region of one that stays bare.
 
-    What a writer of a cut that did not come left running or mounted is ended first.
+    What a writer of a cut that did not come left running or mounted is ended first. `options`: of
+    the writer. A region is zeroed so that each of its sectors is zeros or the writer's, by which
+    the drive is known after the cut.
     """
     leftovers.take_down()
     os.sync()  # what was deployed for it, the writer itself too, outlives the cut
-    with wipe_lease.lease_drive(member) as lease:
-        if not definition:
-            return {}
+    if definition:
         filesystem.check(definition)
+    made = {}
+    with contextlib.ExitStack() as undo:
+        left = _leftovers(member)
+        undo.callback(left.clear)
+        lease = undo.enter_context(wipe_lease.lease_drive(member))
         fence.enter({lease.path: lease.number}, {})
-        return {**filesystem.make(lease, definition, seconds=_seconds(member)), "made": lease.identity}
+        left.fenced([lease])
+        if definition:
+            made = filesystem.make(lease, definition, seconds=_seconds(member))
+        else:
+            lease.begin(writer=_writer(options))
+            with lease.lent() as device:
+                _zero(device, int(_option(options, "--region-bytes")))
+    return {**made, "made": lease.identity}
+
+
+def _leftovers(member):
+    """Return what a drive's call notes: writers of several drives of the host run at a time."""
+    return leftovers.Leftovers(lane=Lane("", member["name"]))
+
+
+def _option(options, name):
+    """Return the value of an option of the writer. Raises Refused where it lacks that."""
+    if name not in options[:-1]:
+        raise Refused(f"the writer's options lack {name}")
+    return options[options.index(name) + 1]
+
+
+def _writer(options):
+    return Writer("durawriter", _option(options, "--campaign"))
+
+
+def _zero(device, count):
+    descriptor = os.open(device, os.O_WRONLY | os.O_EXCL)
+    try:
+        for offset in range(0, count, len(ZEROS)):
+            os.pwrite(descriptor, ZEROS[: count - offset], offset)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _seconds(member):
@@ -60,16 +102,16 @@ def start(member, definition, options, witness, secret):
     keep = []
     with wipe_lease.lease_drive(member) as lease:
         fence.enter({lease.path: lease.number}, {})
-        leftovers.Leftovers().fenced()
+        _leftovers(member).fenced([lease])
         if definition:
-            lease.begin(*filesystem.signatures(definition))  # a cut may leave a torn one behind
+            lease.begin_power_cuts()
             # It stays mounted after this call: the cut unmounts it.
             filesystem.mount(
                 contextlib.ExitStack(), lease, definition, mount_point(member), seconds=_seconds(member)
             )
             command += ["--directory", mount_point(member)]
         else:
-            lease.begin(ownership.UNSIGNED)
+            lease.begin(writer=_writer(options))
             lease.lend()
             descriptor = os.open(lease.path, os.O_RDWR | os.O_DIRECT | os.O_EXCL)
             keep = [descriptor]
@@ -80,14 +122,14 @@ def start(member, definition, options, witness, secret):
 def _start_writer(member, command, keep, secret):
     words = _log_of(member)
     with open(words, "w") as log:
-        writer = subprocess.Popen(
+        writer = Contained(
             command,
-            stdin=subprocess.DEVNULL,
+            [mount_point(member)],
+            network=True,  # where the witness is
+            lasting=True,
             stdout=log,
             stderr=log,
             pass_fds=keep,
-            start_new_session=True,
-            preexec_fn=fence.drop_rights,
             env={**os.environ, "JOULERIG_WITNESS_SECRET": secret},
         )
     for descriptor in keep:
@@ -109,15 +151,18 @@ def survey(member, definition, after, options):
     command = [PROGRAM, "survey", *options]
     with wipe_lease.lease_drive(member) as lease:
         fence.enter({lease.path: lease.number}, {})
+        if definition:
+            lease.begin_power_cuts()  # a repair writes to it
         result = {"boot_id": boot_id(), "health": provenance.health(lease.name, member["interface"])}
         if definition:
-            return _survey_filesystem(member, lease, definition, after, command, result)
-        descriptor = os.open(lease.path, os.O_RDONLY | os.O_DIRECT)
-        try:
-            result["survey"] = _read([*command, "--device-fd", str(descriptor)], [descriptor])
-        finally:
-            os.close(descriptor)
-        return result
+            _survey_filesystem(member, lease, definition, after, command, result)
+        else:
+            descriptor = os.open(lease.path, os.O_RDONLY | os.O_DIRECT)
+            try:
+                result["survey"] = _read([*command, "--device-fd", str(descriptor)], [descriptor])
+            finally:
+                os.close(descriptor)
+    return {**result, "made": lease.identity}
 
 
 def _survey_filesystem(member, lease, definition, after, command, result):
@@ -136,7 +181,6 @@ def _survey_filesystem(member, lease, definition, after, command, result):
             result["survey"] = _read([*command, "--directory", mount_point(member)], [])
     if after["check"]:
         result["check"] = _checker(after["check"], lease, member)
-    return result
 
 
 def _mount(undo, member, definition, lease, result):

@@ -28,6 +28,14 @@ NAME = "reservation.json"
 LOCK = "reservation"  # not the lock of runs: a reservation is made while one is in progress
 
 Entry = Dict[str, Any]
+# What an entry consists of. A file that has anything else refuses, and --break ends it.
+TEXTS = ("owner", "machine", "purpose", "campaign", "process")
+TIMES = ("made", "expires")
+MOST_BYTES = 65536
+MOST_ENTRIES = 16
+LONGEST = 1000
+WAY_OUT = "'rig hosts free HOST --break' ends what it has"
+LAST_SECOND = 253402300799  # of the year 9999
 
 
 @dataclass(frozen=True)
@@ -51,8 +59,9 @@ class Asker:
     alone: bool = False
 
     def owns(self, entry: Entry) -> bool:
-        """Check whether an entry is of the same user on the same controller."""
-        return (entry["owner"], entry["machine"]) == (self.owner, self.machine)
+        """Check whether an entry is of the same user on the same controller, by whichever name."""
+        users = [owner.rpartition("@")[0] for owner in (entry["owner"], self.owner)]
+        return users[0] == users[1] and entry["machine"] == self.machine
 
     def is_campaign_of(self, entry: Entry) -> bool:
         """Check whether an entry is of the campaign that asks, whichever controller it was on."""
@@ -103,13 +112,17 @@ def reserve(asker: Asker, purpose: str, seconds: float) -> bool:
 def renew(asker: Asker, purpose: str, seconds: float) -> None:
     """Give the asker the host for `seconds` from now, where it still has it.
 
-    Raises Reserved where another has it, Refused where its reservation was ended, and Failed.
+    Raises Reserved where another has it, also another process of the same campaign, Refused where
+    its reservation was ended, and Failed.
     """
     with locked():
         found = _read()
         _check(found["held"], asker)
-        if _own(found["held"], asker) is None:
+        mine = _own(found["held"], asker)
+        if mine is None:
             raise Refused(_ended(asker, found["broken"]))
+        if mine["process"] != asker.process:
+            raise Reserved(f"{asker.host}: is reserved {describe(mine)}, which was resumed there", mine)
         _write(_with(found["held"], asker, purpose, seconds), None)
 
 
@@ -121,8 +134,8 @@ def free(asker: Asker) -> list[Entry]:
     """
 
     def is_meant(entry: Entry) -> bool:
-        if asker.campaign:
-            return asker.is_campaign_of(entry)
+        if asker.campaign:  # what has taken the campaign over keeps the host
+            return asker.is_campaign_of(entry) and entry["process"] == asker.process
         return asker.owns(entry) and (not entry["campaign"] or entry["process"] in asker.gone)
 
     with locked():
@@ -216,12 +229,12 @@ def _with(entries: Sequence[Entry], asker: Asker, purpose: str, seconds: float) 
     mine = {
         "owner": asker.owner,
         "machine": asker.machine,
-        "purpose": purpose,
+        "purpose": purpose[:LONGEST],
         "campaign": asker.campaign,
         "created_ns": asker.created_ns,
         "process": asker.process,
         "made": former["made"] if former and not _is_over(former) else now,
-        "expires": now + seconds,
+        "expires": min(now + seconds, LAST_SECOND),
     }
     others = [
         entry for entry in entries if bool(entry["campaign"]) != bool(asker.campaign) and not _is_over(entry)
@@ -241,26 +254,90 @@ def _campaign(entry: Entry) -> tuple[str, int]:
 
 def _read() -> dict[str, Any]:
     try:
-        with open(_path()) as file:
-            found: dict[str, Any] = json.load(file)
-        if found["version"] == VERSION:
-            return found
-        reason = f"is of version {found['version']}; this module reads version {VERSION}"
+        with open(_path(), "rb") as file:
+            text = file.read(MOST_BYTES + 1)
     except FileNotFoundError:
         return {"version": VERSION, "held": [], "broken": None}
-    except (ValueError, KeyError, TypeError) as error:
-        reason = f"cannot be read: {error!r}"
-    raise Failed(f"{_path()}: {reason}")
+    except OSError as error:
+        raise Failed(f"{_path()}: {error.strerror}; {WAY_OUT}") from None
+    try:
+        found: dict[str, Any] = json.loads(text.decode()) if len(text) <= MOST_BYTES else {}
+        odd = _oddity(found)
+    except (ValueError, RecursionError):
+        odd = "is no JSON"
+    if odd:
+        raise Failed(f"{_path()}: {odd}; {WAY_OUT}")
+    return found
+
+
+def _oddity(found: Any) -> str:
+    """Return what is wrong with the content of the file, or an empty text."""
+    if not isinstance(found, dict) or set(found) != {"version", "held", "broken"}:
+        return "has not the keys of reservations"
+    if found["version"] != VERSION:
+        return f"is of another version; this module reads version {VERSION}"
+    held, broken = found["held"], found["broken"]
+    if not isinstance(held, list) or len(held) > MOST_ENTRIES or not all(map(_is_entry, held)):
+        return "has an entry that is no reservation"
+    return "" if broken is None or _is_ending(broken) else "has an ending that is none"
+
+
+def _is_entry(one: Any) -> bool:
+    return (
+        isinstance(one, dict)
+        and set(one) == {*TEXTS, *TIMES, "created_ns"}
+        and all(_is_text(one[key]) for key in TEXTS)
+        and all(_is_time(one[key]) for key in TIMES)
+        and _is_whole(one["created_ns"])
+    )
+
+
+def _is_ending(broken: Any) -> bool:
+    """Check what `break_off` notes: the campaigns whose reservations ended, by whom, and when."""
+    return (
+        isinstance(broken, dict)
+        and set(broken) == {"campaigns", "by", "at"}
+        and _is_text(broken["by"])
+        and _is_time(broken["at"])
+        and isinstance(broken["campaigns"], list)
+        and len(broken["campaigns"]) <= MOST_ENTRIES
+        and all(
+            isinstance(one, list) and len(one) == 2 and _is_text(one[0]) and _is_whole(one[1])
+            for one in broken["campaigns"]
+        )
+    )
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= LONGEST
+
+
+def _is_time(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= LAST_SECOND
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
 
 
 def _write(entries: Sequence[Entry], broken: dict[str, Any] | None) -> None:
     if not entries and not broken:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(_path())
+        _remove(_path())
         return
+    if os.path.isdir(_path()):  # whatever put it there: the new file cannot replace it
+        _remove(_path())
     os.makedirs(paths.STATE, mode=0o755, exist_ok=True)
     text = json.dumps({"version": VERSION, "held": list(entries), "broken": broken}, indent=1)
     replace(_path(), (text + "\n").encode(), 0o644)
+
+
+def _remove(path: str) -> None:
+    """Remove what is at a path, also an empty folder; a link's target stays."""
+    with contextlib.suppress(FileNotFoundError):
+        if os.path.isdir(path) and not os.path.islink(path):
+            os.rmdir(path)
+        else:
+            os.unlink(path)
 
 
 def _path() -> str:

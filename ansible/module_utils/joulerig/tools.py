@@ -8,6 +8,7 @@ import errno
 import json
 import os
 import re
+import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -29,7 +30,8 @@ PREAMBLE = re.compile(
 SYSTEM_ERRORS = tuple(os.strerror(number) for number in errno.errorcode)
 
 
-PIDFD_OPEN = 434  # the number of that system call, on every architecture
+# Numbers of system calls, on every architecture.
+PIDFD_SEND_SIGNAL, PIDFD_OPEN = 424, 434
 
 
 class Refused(Exception):
@@ -82,6 +84,7 @@ def run(
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
+            errors="replace",  # labels on drives are bytes
             timeout=timeout,
             env=env,
             cwd=cwd,
@@ -124,33 +127,56 @@ def run_json(command: Sequence[str], timeout: float = 60) -> Any:
     Some devices do not answer every query.
     """
     try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout
-        )
-        return json.loads(done.stdout) if done.stdout.strip() else None
-    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return json.loads(_output(command, timeout)[0])
+    except ValueError:
         return None
 
 
-def process_descriptor(process: int) -> int:
+def process_descriptor(process: int, flags: int = 0) -> int:
     """Return a descriptor that can be read once a process has ended.
 
-    Raises ProcessLookupError where it has.
+    Raises ProcessLookupError where it has, OSError where the kernel does not know the flags.
     """
     if hasattr(os, "pidfd_open"):  # since Python 3.9
-        return os.pidfd_open(process)
+        return os.pidfd_open(process, flags)
     libc = ctypes.CDLL(None, use_errno=True)
-    descriptor = int(libc.syscall(PIDFD_OPEN, process, 0))
+    descriptor = int(libc.syscall(PIDFD_OPEN, process, flags))
     if descriptor < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     return descriptor
 
 
+def send_signal(descriptor: int, number: int) -> None:
+    """Send a signal to the process of a `process_descriptor`.
+
+    Raises ProcessLookupError where it has ended: no other process gets it.
+    """
+    if hasattr(signal, "pidfd_send_signal"):  # since Python 3.9
+        signal.pidfd_send_signal(descriptor, number)
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.syscall(PIDFD_SEND_SIGNAL, descriptor, number, None, 0):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
 def version(command: Sequence[str]) -> str | None:
     """Return the first line of what `command` says of its version, or None."""
-    try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    words = (done.stdout or done.stderr).strip().splitlines()
+    output, errors = _output(command, 20)
+    words = (output or errors).strip().splitlines()
     return words[0].strip() if words else None
+
+
+def _output(command: Sequence[str], timeout: float) -> tuple[str, str]:
+    """Run a tool and return what it printed, whatever its exit code; "" where it cannot."""
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return "", ""
+    return done.stdout, done.stderr

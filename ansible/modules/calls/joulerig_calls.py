@@ -7,10 +7,9 @@ module: joulerig_calls
 short_description: List, end and forget the detached calls of a test host
 options:
   stop:
-    description: "Calls to end in good order; their outcome stays."
-    type: list
-    elements: str
-    default: []
+    description: "A campaign whose calls are to end in good order; their outcome stays."
+    type: str
+    default: ""
   collected:
     description: "Calls whose outcome the controller keeps."
     type: list
@@ -21,6 +20,7 @@ author: [Joulerig]
 """
 
 RETURN = r"""
+stopped: {description: "names of the calls that were ended.", type: list, returned: always}
 calls: {description: "name and runs of each that is left.", type: list, returned: always}
 """
 
@@ -32,21 +32,20 @@ from ansible.module_utils.joulerig.tools import Failed
 
 def main():
     spec = {
-        "stop": {"type": "list", "elements": "str", "default": []},
+        "stop": {"type": "str", "default": ""},
         "collected": {"type": "list", "elements": "str", "default": []},
         "over": {"type": "str", "default": ""},
     }
     module = AnsibleModule(argument_spec=spec, supports_check_mode=False)
     try:
-        for name in module.params["stop"]:
-            calls.stop(name)
+        stopped = calls.stop_all(module.params["stop"]) if module.params["stop"] else []
         calls.collected(module.params["collected"])
         if module.params["over"]:
             calls.forget(module.params["over"])
     except Failed as error:
         module.fail_json(msg=str(error))
     changed = any(module.params[name] for name in spec)
-    module.exit_json(changed=changed, calls=calls.listed())
+    module.exit_json(changed=changed, stopped=stopped, calls=calls.listed())
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,6 @@ from ansible.module_utils.joulerig.drives.host import Host
 from ansible.module_utils.joulerig.drives.wipe_lease import Lease
 from ansible.module_utils.joulerig.tools import Unable, run
 
-SIGNATURE = "crypto_LUKS"
 KEY_BYTES = 64
 CIPHER = "aes-xts-plain64"
 
@@ -44,7 +44,7 @@ def difference(_asked: Mapping[str, Any], kernel_name: str, host: Host) -> str:
     return "" if uuid.startswith("CRYPT-LUKS") else f"is {uuid or 'no mapped device'}, no LUKS device"
 
 
-def create(asked: Mapping[str, Any], leases: Sequence[Lease], _host: Host) -> None:
+def create(asked: Mapping[str, Any], leases: Sequence[Lease], identifiers: Sequence[str]) -> None:
     [lease] = leases
     with tempfile.TemporaryDirectory(prefix="joulerig-key-", dir="/dev/shm") as folder:
         key = f"{folder}/key"
@@ -54,7 +54,8 @@ def create(asked: Mapping[str, Any], leases: Sequence[Lease], _host: Host) -> No
         derived = ["--pbkdf", "pbkdf2", "--pbkdf-force-iterations", "1000"]
         run(
             ["cryptsetup", "luksFormat", "--batch-mode", "--type", "luks2", "--cipher", CIPHER,
-             "--key-size", "512", *derived, "--key-file", key, lease.path],
+             "--key-size", "512", "--uuid", str(uuid.UUID(identifiers[0])), *derived, "--key-file", key,
+             lease.path],
         )  # fmt: skip
         run(["cryptsetup", "open", "--type", "luks2", "--key-file", key, lease.path, mapped(asked["name"])])
 

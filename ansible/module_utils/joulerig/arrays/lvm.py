@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +13,6 @@ from ansible.module_utils.joulerig.drives.host import Host
 from ansible.module_utils.joulerig.drives.wipe_lease import Lease
 from ansible.module_utils.joulerig.tools import Failed, Unable, run
 
-SIGNATURE = "LVM2_member"
 VOLUME = "array"
 TARGETS = {"lvm-linear": "linear", "lvm-striped": "striped"}
 # A host's list of devices that LVM may use does not have the drives under test.
@@ -54,10 +54,14 @@ def difference(asked: Mapping[str, Any], kernel_name: str, host: Host) -> str:
     return ""
 
 
-def create(asked: Mapping[str, Any], leases: Sequence[Lease], _host: Host) -> None:
+def create(asked: Mapping[str, Any], leases: Sequence[Lease], identifiers: Sequence[str]) -> None:
     paths = [lease.path for lease in leases]
     stripes = ["--stripes", str(len(paths)), "--stripesize", f"{asked['chunk_kib']}k"]
-    _lvm("pvcreate", "--yes", "--force", *paths)
+    for path, identifier in zip(paths, identifiers):
+        digits = re.fullmatch(r"(.{6})(.{4})(.{4})(.{4})(.{4})(.{4})(.{6})", identifier)
+        assert digits is not None
+        uuid = "-".join(digits.groups())
+        _lvm("pvcreate", "--yes", "--force", "--norestorefile", "--uuid", uuid, path)
     _lvm("vgcreate", "--yes", group(asked["name"]), *paths)
     _lvm(
         "lvcreate", "--yes", "--wipesignatures", "y", "--extents", "100%FREE", "--name", VOLUME,

@@ -11,7 +11,6 @@ from ansible.module_utils.joulerig.drives.host import Host
 from ansible.module_utils.joulerig.drives.wipe_lease import Lease
 from ansible.module_utils.joulerig.tools import Failed, Unable, run
 
-SIGNATURE = "linux_raid_member"
 WITHOUT_REDUNDANCY = ("linear", "raid0")
 WITHOUT_CHUNKS = ("linear", "raid1")
 
@@ -50,7 +49,7 @@ def difference(asked: Mapping[str, Any], kernel_name: str, host: Host) -> str:
     return ""
 
 
-def create(asked: Mapping[str, Any], leases: Sequence[Lease], host: Host) -> None:
+def create(asked: Mapping[str, Any], leases: Sequence[Lease], identifiers: Sequence[str]) -> None:
     """Create an array; one with redundancy as clean."""
     level, name = asked["level"], asked["name"]
     chunk = [] if level in WITHOUT_CHUNKS else [f"--chunk={asked['chunk_kib']}"]
@@ -58,7 +57,7 @@ def create(asked: Mapping[str, Any], leases: Sequence[Lease], host: Host) -> Non
     # mdadm gets the open devices: a name may lead elsewhere by now.
     run(
         ["mdadm", "--create", f"/dev/md/{name}", "--run", "--quiet", "--homehost=any", f"--name={name}",
-         f"--level={level}", *chunk, *clean, f"--raid-devices={len(leases)}",
+         f"--uuid={identifiers[0]}", f"--level={level}", *chunk, *clean, f"--raid-devices={len(leases)}",
          *(f"/proc/self/fd/{lease.descriptor}" for lease in leases)],
         pass_fds=[lease.descriptor for lease in leases],
     )  # fmt: skip

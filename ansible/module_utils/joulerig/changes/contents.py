@@ -56,8 +56,11 @@ class Contents:
     def restore(self, path: str, before: dict[str, Any]) -> str:
         """Make `path` what it was; return what was done, empty where it was so already.
 
-        Raises Stays where a folder is not empty, and OSError.
+        Raises Stays where a folder is not empty, or a file has other content than the rig wrote
+        (`written` of `before`, where that is known), and OSError.
         """
+        if "written" in before and _is_other(path, before["written"]):
+            raise Stays(f"{path}: was changed since the rig wrote it")
         if before["is"] == ABSENT:
             return _remove(path)
         if before["is"] == LINK:
@@ -96,6 +99,18 @@ class Contents:
 
     def _copy_of(self, path: str) -> str:
         return os.path.join(self._folder, hashlib.sha256(path.encode()).hexdigest()[:32])
+
+
+def digest(content: bytes) -> str:
+    """Return by what the content of a file is compared with what the rig wrote."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def _is_other(path: str, written: str) -> bool:
+    if not os.path.isfile(path) or os.path.islink(path):
+        return os.path.lexists(path)
+    with open(path, "rb") as file:
+        return digest(file.read()) != written
 
 
 def look_at_trees(names: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Dict
 
 from ansible.module_utils.joulerig.changes import record
-from ansible.module_utils.joulerig.changes.contents import give, replace
+from ansible.module_utils.joulerig.changes.contents import digest, give, replace
 
 # `path` and `mode`, in octal digits, of a folder; of a file `dest`, `mode` and `content`.
 Wanted = Dict[str, str]
@@ -32,7 +32,9 @@ def have(
         with record.locked(create=True):
             # Those that are as wanted belong to the rig all the same.
             places = [_place(one) for one in (*folders, *files)]
-            record.Record().add({record.TREE: trees, record.FILE: places})
+            changes = record.Record()
+            changes.add({record.TREE: trees, record.FILE: places})
+            changes.note_written({one["dest"]: digest(one["content"].encode()) for one in files})
         for one in differ:
             _write(one)
     return [_place(one) for one in differ]

@@ -49,10 +49,11 @@ def install(names: Sequence[str]) -> None:
     (rpm if _is_rpm() else apt).install(names)
 
 
-def undo(before: Mapping[str, Mapping[str, bool]]) -> tuple[list[str], dict[str, str]]:
+def undo(before: Mapping[str, Mapping[str, bool]]) -> tuple[list[str], dict[str, str], dict[str, str]]:
     """Have the packages as they were before.
 
-    Return what was done, and by name why a package stays. Raises Failed.
+    Return what was done; by name why a package stays; and what of a removed one stays. Nothing that
+    a package did not bring is deleted. Raises Failed.
     """
     return rpm.undo(before) if _is_rpm() else apt.undo(before)
 

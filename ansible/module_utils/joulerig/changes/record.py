@@ -92,6 +92,17 @@ class Record:
             self._write()
         return added
 
+    def note_written(self, digests: Mapping[str, str]) -> None:
+        """Record what the rig is about to write to recorded files, by path (`contents.digest`)."""
+        noted = False
+        for entry in self._entries:
+            digest = digests.get(entry["name"]) if entry["kind"] == FILE else None
+            if digest and entry["before"].get("written") != digest:
+                entry["before"]["written"] = digest
+                noted = True
+        if noted:
+            self._write()
+
     def drop(self, kind: str, name: str) -> None:
         """Forget a change, which was undone."""
         self._entries = [e for e in self._entries if (e["kind"], e["name"]) != (kind, name)]

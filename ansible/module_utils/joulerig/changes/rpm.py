@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 
 from ansible.module_utils.joulerig import distribution
+from ansible.module_utils.joulerig.changes import what_stays
 from ansible.module_utils.joulerig.tools import run
 
 SECONDS = 1800
+DATA = ("/etc/", "/srv/", "/var/")  # folders for configuration and data
 ENVIRONMENT = {"LC_ALL": "C"}
 # Both remove what nothing needs any more; neither installs what is only recommended.
 DNF = {
@@ -27,6 +30,7 @@ ZYPPER = {
     "remove": ["zypper", "--non-interactive", "remove", "--clean-deps"],
     "known": ["zypper", "--non-interactive", "--quiet", "--xmlout", "search", "--match-exact"],
 }
+NEEDED_BY = re.compile(r"is needed by \(installed\) (\S+)")
 SOLVABLE = re.compile(r'<solvable\b[^>]*\bname="([^"]+)"')
 
 
@@ -55,22 +59,31 @@ def install(names: Sequence[str]) -> None:
     run([*_commands()["install"], *names], timeout=SECONDS, env={**os.environ, **ENVIRONMENT})
 
 
-def undo(before: Mapping[str, Mapping[str, bool]]) -> tuple[list[str], dict[str, str]]:
+def undo(before: Mapping[str, Mapping[str, bool]]) -> tuple[list[str], dict[str, str], dict[str, str]]:
     """Remove the packages that were not installed.
 
-    Return what was done, and by name why a package stays: what else needs it. Raises Failed.
+    Return what was done; by name why a package stays; and what of a removed one stays: rpm keeps
+    configuration that was changed (.rpmsave) and files that it did not bring. Raises Failed.
     """
     surplus = installed(before)
-    users = {name: _users(name, surplus) for name in surplus}
-    stay = {
-        name: f"package {name}: {', '.join(others)} {'needs' if len(others) == 1 else 'need'} it"
-        for name, others in users.items()
-        if others
-    }
+    stay = {name: why for name in surplus if (why := what_stays.databases(name))}
+    while blocked := _needed([name for name in surplus if name not in stay]):
+        stay.update(blocked)  # what these need stays too
     gone = [name for name in surplus if name not in stay]
+    own = {name: _own_paths(name) for name in gone}
     if gone:
         run([*_commands()["remove"], *gone], timeout=SECONDS, env={**os.environ, **ENVIRONMENT})
-    return [f"removed package {name}" for name in gone], stay
+    left = {name: why for name, paths in own.items() if (why := what_stays.left(name, paths, ""))}
+    return [f"removed package {name}" for name in gone], stay, left
+
+
+def _own_paths(name: str) -> list[str]:
+    """Return the folders that only this package has, and where rpm keeps changed configuration."""
+    listed = _output(["rpm", "--query", "--list", name]).splitlines()
+    folders = [path for path in listed if path.startswith(DATA) and os.path.isdir(path)]
+    own = [path for path in folders if _output(["rpm", "--query", "--file", path]).count("\n") == 1]
+    changed = _output(["rpm", "--query", "--configfiles", name]).splitlines()
+    return [*own, *(f"{path}.rpmsave" for path in changed if path.startswith("/"))]
 
 
 def installed(names: Iterable[str]) -> list[str]:
@@ -81,10 +94,27 @@ def installed(names: Iterable[str]) -> list[str]:
     return [name for name in wanted if name in there]
 
 
+def _needed(ours: Sequence[str]) -> dict[str, str]:
+    """Return those of `ours` that other packages need, each with why it stays."""
+    return what_stays.needed({name: _users(name, ours) for name in ours})
+
+
 def _users(name: str, ours: Sequence[str]) -> list[str]:
-    """Return the packages that need `name`, without the rig's."""
-    said = _output(["rpm", "--query", "--whatrequires", "--queryformat=%{NAME}\\n", name]).splitlines()
-    return sorted({one for one in said if " " not in one} - set(ours))
+    """Return the packages that need `name`, or anything that it provides, without the rig's.
+
+    dnf and zypper would remove these as well; rpm says which they are.
+    """
+    done = subprocess.run(
+        ["rpm", "--erase", "--test", name],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env={**os.environ, **ENVIRONMENT},
+    )
+    # NAME-VERSION-RELEASE.ARCHITECTURE
+    users = {one.rsplit("-", 2)[0] for one in NEEDED_BY.findall(done.stderr + done.stdout)}
+    return sorted(users - set(ours))
 
 
 def _commands() -> dict[str, list[str]]:

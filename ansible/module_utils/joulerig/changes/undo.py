@@ -12,6 +12,7 @@ from typing import Any
 from ansible.module_utils.joulerig.changes import kernelmodules, packages, record, units
 from ansible.module_utils.joulerig.changes.contents import Stays, remove_tree
 from ansible.module_utils.joulerig.changes.record import COMMAND, FILE, MODULE, PACKAGE, TREE, UNIT, Record
+from ansible.module_utils.joulerig.drives.commands import ata_password
 from ansible.module_utils.joulerig.tools import Failed, run
 
 CALLS = "calls"  # outcomes that no controller collected (detached/calls.py)
@@ -33,7 +34,7 @@ class Undo:
     @property
     def stays(self) -> list[str]:
         """What is left as it is, and why."""
-        return list(self._stays.values())
+        return list(dict.fromkeys(self._stays.values()))
 
     def execute(self, *, with_packages: bool) -> None:
         """Undo everything but packages, and these if asked to; remove what the rig keeps here."""
@@ -98,9 +99,9 @@ class Undo:
 
     def _undo_packages(self) -> None:
         before = self._record.before(PACKAGE)
-        done, stay = packages.undo(before)
+        done, stay, left = packages.undo(before)
         self.undone += done
-        self._stays.update(stay)
+        self._stays.update({**stay, **left})
         for name in before:
             if name not in stay:
                 self._record.drop(PACKAGE, name)
@@ -113,6 +114,13 @@ class Undo:
         if os.path.isdir(calls) and any(not name.startswith(".") for name in os.listdir(calls)):
             keep.add(CALLS)
             self._stays[calls] = f"{calls}: outcomes of runs that no controller has; resume their campaign"
+        if passwords := ata_password.noted():
+            keep.add(ata_password.NAME)
+            way = f"'hdparm --user-master u --security-disable {ata_password.PASSWORD} DEVICE'"
+            self._stays[ata_password.NAME] = (
+                f"{os.path.join(folder, ata_password.NAME)}: a secure erase did not end of"
+                f" {', '.join(passwords)}, which may have its password: {way}"
+            )
         for name in sorted(set(os.listdir(folder)) - keep):
             path = os.path.join(folder, name)
             if os.path.isdir(path) and not os.path.islink(path):

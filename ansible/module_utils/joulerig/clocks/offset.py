@@ -4,20 +4,23 @@
 Of several exchanges, the one with the least round trip counts.
 """
 
+from __future__ import annotations
+
 import socket
 import struct
 import time
+from typing import Any
 
 from ansible.module_utils.joulerig.tools import Failed
 
 NTP_EPOCH_SECONDS = 2208988800  # from 1900-01-01 to 1970-01-01
 
 
-def _ntp_to_ns(seconds, fraction):
+def _ntp_to_ns(seconds: int, fraction: int) -> int:
     return (seconds - NTP_EPOCH_SECONDS) * 1_000_000_000 + (fraction * 1_000_000_000 >> 32)
 
 
-def exchange(sock):
+def exchange(sock: socket.socket) -> tuple[int, int]:
     """Return (offset_ns, round_trip_ns) of one exchange on a connected UDP socket.
 
     The offset is server minus this host.
@@ -37,12 +40,28 @@ def exchange(sock):
     return offset, (arrived - sent) - (transmitted - received)
 
 
-def measure(server, exchanges=24, timeout=1.0):
+def booted_ns() -> int:
+    """Return when this host booted, by its clock: it moves where that clock is set, and only there.
+
+    Slewing moves both clocks that it is the difference of. They are read several times, as the
+    process may have to wait in between.
+    """
+    readings = []
+    for _ in range(5):
+        before = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        now = time.time_ns()
+        after = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        readings.append((after - before, now - (before + after) // 2))
+    return min(readings)[1]
+
+
+def measure(server: str, exchanges: int = 24, timeout: float = 1.0) -> dict[str, Any]:
     """Return the clock offset by the exchange with the least round trip.
 
-    Gives {"at_ns", "offset_ns", "error_ns", "exchanges"}: when (host's clock), controller minus
-    host, half the round trip, and how many exchanges were answered. `server` is "address:port"
-    (UDP), an IPv6 address in brackets. Raises Failed when nothing answers.
+    Gives {"at_ns", "offset_ns", "error_ns", "exchanges", "booted_ns"}: when (host's clock),
+    controller minus host, half the round trip, how many exchanges were answered, and `booted_ns`.
+    `server` is "address:port" (UDP), an IPv6 address in brackets. Raises Failed when nothing
+    answers.
     """
     address, _, port = server.rpartition(":")
     address = address.strip("[]")
@@ -73,4 +92,5 @@ def measure(server, exchanges=24, timeout=1.0):
         "offset_ns": offset,
         "error_ns": max(round_trip, 0) // 2 + 1,
         "exchanges": answered,
+        "booted_ns": booted_ns(),
     }

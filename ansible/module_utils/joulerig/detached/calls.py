@@ -158,6 +158,14 @@ def stop(name: str) -> None:
         unit.end(name, call.state)
 
 
+def stop_all(campaign: str) -> list[str]:
+    """End all running calls of a campaign in good order; return their names."""
+    names = [one["name"] for one in _calls_of(campaign) if one["runs"]]
+    for name in names:
+        stop(name)
+    return names
+
+
 def last_words(folder: Path) -> str:
     """Return the last line that a call's process printed, or an empty text."""
     with contextlib.suppress(OSError):

@@ -13,9 +13,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ansible.module_utils.joulerig import host_lock, leftovers, tools
+from ansible.module_utils.joulerig import host_lock, tools
 from ansible.module_utils.joulerig.detached import calls, unit
-from ansible.module_utils.joulerig.loads import load
+from ansible.module_utils.joulerig.loads import contained, load
 from ansible.module_utils.joulerig.tools import Busy, Failed, Refused
 
 LOCK_SECONDS = 30.0
@@ -67,12 +67,17 @@ def put_back(folder: Path) -> None:
     ended = calls.read(folder / calls.OUTCOME)
     asked = calls.read(folder / calls.REQUEST)
     if ended is None and asked is not None:
+        from ansible.module_utils.joulerig import leftovers  # it loads the lease, as the work does
+
         lane = host_lock.lane_of(asked["parameters"])
-        # What others do meanwhile does not matter to it: those of its campaign may go on.
-        with host_lock.HostLock(LOCK_SECONDS, lane=lane and lane._replace(alone=False)):
-            taken_down = leftovers.take_down(lane=lane)
         result = _work(asked).empty()
-        result.update(status=tools.FAILED, reason=_why_ended(folder), changed=True, taken_down=taken_down)
+        result.update(status=tools.FAILED, reason=_why_ended(folder), changed=True)
+        try:
+            # What others do meanwhile does not matter to it: those of its campaign may go on.
+            with host_lock.HostLock(LOCK_SECONDS, lane=lane and lane._replace(alone=False)):
+                result["taken_down"] = leftovers.take_down(lane=lane)
+        except (Refused, Failed, OSError) as error:  # the next call tries again
+            result["reason"] += f"; then: {error}"
         calls.write(folder / calls.OUTCOME, result)
     (folder / calls.CODE).unlink(missing_ok=True)
 
@@ -80,7 +85,7 @@ def put_back(folder: Path) -> None:
 def supervise(folder: Path) -> None:
     """Do both, the call as a child of this process: where the host has no systemd."""
     command = [*_command(), "run"]
-    ended = subprocess.Popen(command, start_new_session=True, preexec_fn=load.end_with_parent).wait()
+    ended = subprocess.Popen(command, start_new_session=True, preexec_fn=contained.end_with_parent).wait()
     os.environ.setdefault("EXIT_STATUS", signal.Signals(-ended).name[3:] if ended < 0 else str(ended))
     put_back(folder)
 

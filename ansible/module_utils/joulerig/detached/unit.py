@@ -91,13 +91,19 @@ def end(name: str, state: Mapping[str, Any] | None) -> None:
         with contextlib.suppress(tools.Failed):
             tools.run(["systemctl", "stop", unit_name(name)], timeout=END_SECONDS + 30)
         return
-    if state and is_alive(state):
-        os.kill(state["pid"], signal.SIGTERM)
-        last = time.monotonic() + END_SECONDS
-        while is_alive(state) and time.monotonic() < last:
-            time.sleep(0.1)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(state["pid"], signal.SIGKILL)
+    if not state:
+        return
+    with contextlib.suppress(ProcessLookupError):
+        descriptor = tools.process_descriptor(state["pid"])
+        try:
+            if is_alive(state):  # and by its descriptor no other one is reached from here on
+                tools.send_signal(descriptor, signal.SIGTERM)
+                last = time.monotonic() + END_SECONDS
+                while is_alive(state) and time.monotonic() < last:
+                    time.sleep(0.1)
+                tools.send_signal(descriptor, signal.SIGKILL)  # its keeper puts back what it left
+        finally:
+            os.close(descriptor)
 
 
 def is_ending(name: str, state: Mapping[str, Any] | None) -> bool:

@@ -1,18 +1,32 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What is on a drive: signatures, the partition table read from the drive itself, or nothing."""
 
+from __future__ import annotations
+
+import base64
 import hashlib
 import json
 import os
+import re
 import time
+from collections.abc import Callable
+from typing import Any
 
+from ansible.module_utils.joulerig.drives.writers import Writer
 from ansible.module_utils.joulerig.tools import Failed, Refused, run, run_json
 
-SAMPLE_BYTES = 4096
-# What is read of a drive without a signature: its ends whole, where most formats have their
-# superblocks, and places in between.
+BLOCK_BYTES = 4096
+# The samples of a drive: its ends whole, where most formats have their superblocks, and blocks at
+# even distances between them. A drive that rotates takes 3 to 4 ms for each.
 END_BYTES = 4 << 20
-SAMPLES = 62
+PLACES_ROTATING, MOST_PLACES, SPACING_BYTES = 62, 4096, 16 << 20
+# The parts of a file system that change whenever it is mounted to be written to: superblocks, and
+# the checkpoints of F2FS. What mkfs discarded is not among them: some drives read it differently
+# each time.
+SUPERBLOCKS = ((0, 128 << 10), (2 << 20, BLOCK_BYTES), (4 << 20, BLOCK_BYTES))
+# Formats whose superblocks say nothing about the data inside: they are known by identifier alone.
+CONTAINERS = {"linux_raid_member", "LVM2_member", "crypto_LUKS"}
+HASH_BYTES = 4  # of each sample that the record keeps while a drive is changed
 EXT_OFFSET, EXT_BYTES, EXT_MAGIC, EXT_64BIT = 1024, 1024, b"\x53\xef", 0x80
 PLAIN = (b"\x00", b"\xff")  # what erased flash and fresh drives read back as
 UNLOCK = {
@@ -25,35 +39,68 @@ TABLES = {"dos", "gpt", "PMBR", "mac", "bsd", "sun", "sgi", "atari", "minix"}
 class Contents:
     """What was found on a drive.
 
-    `signatures`: {type, uuid, label, offset} of each, in the order of their place. `blank`: nothing
-    but zeros (or ones) in all that was read. `digest`: of what was read there, by which the
-    same content is known again. The last two are read at their first use: a drive with a signature
-    is known by that alone.
+    `signatures`: {type, uuid, label, offset} of each, in the order of their place. `places`: of
+    the samples, (offset, count); `read`: gives the bytes at such places. It is called at the first
+    use: most drives are known by their superblocks.
     """
 
-    def __init__(self, signatures, read_samples):
+    def __init__(
+        self,
+        signatures: list[dict[str, Any]],
+        places: list[tuple[int, int]],
+        read: Callable[[list[tuple[int, int]]], list[bytes]],
+    ) -> None:
         self.signatures = signatures
-        self._read_samples, self._samples = read_samples, None
+        self._places, self._read = places, read
+        self._samples: list[bytes] | None = None
 
     @property
-    def blank(self):
+    def blank(self) -> bool:
+        """True if all samples are zeros (or ones), and there is no signature."""
         return not self.signatures and any(
             all(sample == byte * len(sample) for sample in self._sampled()) for byte in PLAIN
         )
 
     @property
-    def digest(self):
-        return hashlib.sha256(b"".join(self._sampled())).hexdigest()
-
-    @property
-    def marks(self):
+    def marks(self) -> list[str]:
         """UUIDs and labels, by which tables of the system may name the drive."""
         return [mark for one in self.signatures for mark in (one["uuid"], one["label"]) if mark]
 
-    def _sampled(self):
+    @property
+    def identifiers(self) -> list[str]:
+        """The identifiers of the signatures, without those that have none."""
+        return [key for one in self.signatures if (key := identifier(one["uuid"] or one["label"]))]
+
+    def _sampled(self) -> list[bytes]:
         if self._samples is None:
-            self._samples = self._read_samples()
+            self._samples = self._read(self._places)
         return self._samples
+
+    def _blocks(self) -> list[tuple[int, bytes]]:
+        """Return the samples block by block, each with its offset on the drive."""
+        return [
+            (place + at, sample[at : at + BLOCK_BYTES])
+            for (place, _), sample in zip(self._places, self._sampled())
+            for at in range(0, len(sample), BLOCK_BYTES)
+        ]
+
+    def hashes(self) -> str:
+        """Return a short hash of each block of the samples, by which `consists_of` compares."""
+        return base64.b64encode(b"".join(_short_hash(block) for _, block in self._blocks())).decode()
+
+    def consists_of(self, before: str, writer: Writer) -> bool:
+        """Check that each sample is as it was `before` (`hashes`), erased, or of a known writer."""
+        hashes, blocks = base64.b64decode(before), self._blocks()
+        return len(hashes) == HASH_BYTES * len(blocks) and all(
+            hashes[HASH_BYTES * number : HASH_BYTES * (number + 1)] == _short_hash(block)
+            or writer.wrote(block, offset)
+            for number, (offset, block) in enumerate(blocks)
+        )
+
+    def holds_torn(self, key: str, offset: int) -> bool:
+        """Check whether an identifier is where it was before a power cut tore its superblock."""
+        [block] = self._read([(offset // BLOCK_BYTES * BLOCK_BYTES, BLOCK_BYTES)])
+        return re.fullmatch("[0-9a-f]{32}", key) is not None and bytes.fromhex(key) in block
 
     def describe(self):
         """Return what is there in words: one line, without "/dev"."""
@@ -61,14 +108,49 @@ class Contents:
             return ", ".join(_describe(one) for one in self.signatures)
         return "nothing" if self.blank else "data without a signature that is known"
 
-    def identity(self):
-        """Return what this content is known by: {"signatures": [[type, uuid], ...], "digest"}.
+    def identity(self) -> dict[str, Any]:
+        """Return by what the rig knows this content again.
 
-        The digest is None where every signature has a UUID.
+        {"signatures": [[type, uuid], ...], "digest"}. The digest is of the superblocks where there
+        are any, which change with each use. It is None of containers.
         """
-        known = [[one["type"], one["uuid"]] for one in self.signatures]
-        unique = known and all(uuid for _, uuid in known)
-        return {"signatures": known, "digest": None if unique else self.digest}
+        if not self.signatures:
+            return self.shown()
+        digest = None
+        if any(one["type"] not in CONTAINERS for one in self.signatures):
+            digest = _digest(self._read(list(SUPERBLOCKS)))
+        return {"signatures": self.kinds, "digest": digest}
+
+    def shown(self) -> dict[str, Any]:
+        """Return what a person saw who releases this content: as `identity`, of all samples."""
+        return {"signatures": self.kinds, "digest": _digest(self._sampled())}
+
+    @property
+    def kinds(self) -> list[list[str | None]]:
+        """[type, UUID] of each signature; of bytes that are no UUID, a hash."""
+        return [[_word(one["type"]), one["uuid"] and _word(one["uuid"])] for one in self.signatures]
+
+
+def _word(text: str) -> str:
+    if re.fullmatch("[0-9A-Za-z_-]{1,64}", text):
+        return text
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def identifier(text: str | None) -> str:
+    """Return a UUID, volume id or label without the punctuation that tools print differently."""
+    return re.sub("[^0-9a-z]", "", (text or "").lower())
+
+
+def _short_hash(block: bytes) -> bytes:
+    return hashlib.sha256(block).digest()[:HASH_BYTES]
+
+
+def _digest(samples: list[bytes]) -> str:
+    total = hashlib.sha256()
+    for sample in samples:
+        total.update(sample)
+    return total.hexdigest()
 
 
 def _describe(signature):
@@ -78,11 +160,12 @@ def _describe(signature):
     if signature["label"]:
         words.append(f"{signature['label']!r}")
     if signature["uuid"]:
-        words.append(f"({signature['uuid']})")
+        uuid = signature["uuid"]  # a damaged header's may be any bytes, with line feeds among them
+        words.append(f"({uuid})" if uuid.isascii() and uuid.isprintable() else "(no valid UUID)")
     return " ".join(words)
 
 
-def look(what, path, descriptor, size_bytes, calls):
+def look(what, path, descriptor, size_bytes, rotates, calls):
     """Return the Contents of the device at `path`, which is open as `descriptor`.
 
     Raises Refused where the drive cannot be read.
@@ -91,7 +174,14 @@ def look(what, path, descriptor, size_bytes, calls):
     if calls.is_locked(descriptor, name):  # it may read as another, small disk instead
         remedy = UNLOCK["nvme" if name.startswith("nvme") else "sd"]
         raise Refused(f"{what}: {path} encrypts itself and is locked; {remedy}")
-    return Contents(_signatures(what, path), lambda: _samples(what, descriptor, size_bytes, calls))
+
+    def read(places):
+        try:
+            return calls.read_all(descriptor, places)
+        except OSError as error:
+            raise Refused(f"{what}: its content cannot be read: {error.strerror}") from None
+
+    return Contents(_signatures(what, path), sample_places(size_bytes, rotates), read)
 
 
 def _signatures(what, path):
@@ -112,14 +202,17 @@ def _signatures(what, path):
     ]
 
 
-def _samples(what, descriptor, size_bytes, calls):
-    between = (size_bytes * number // (SAMPLES + 1) for number in range(1, SAMPLES + 1))
-    places = [(place // SAMPLE_BYTES * SAMPLE_BYTES, SAMPLE_BYTES) for place in between]
-    ends = [(0, END_BYTES), (max(0, size_bytes - END_BYTES), END_BYTES)]
-    try:
-        return [calls.read(descriptor, count, place) for place, count in [*places, *ends]]
-    except OSError as error:
-        raise Refused(f"{what}: its content cannot be read: {error.strerror}") from None
+def sample_places(size_bytes, rotates):
+    """Return the samples of a drive: (offset, bytes) of each.
+
+    Of a drive that does not rotate, a block each 16 MiB, but at most 4096 of them.
+    """
+    count = PLACES_ROTATING
+    if not rotates:
+        count = max(count, min(MOST_PLACES, size_bytes // SPACING_BYTES))
+    between = (size_bytes * number // (count + 1) for number in range(1, count + 1))
+    places = [(place // BLOCK_BYTES * BLOCK_BYTES, BLOCK_BYTES) for place in between]
+    return [(0, END_BYTES), *places, (max(0, size_bytes - END_BYTES), END_BYTES)]
 
 
 def details(path, descriptor, calls):

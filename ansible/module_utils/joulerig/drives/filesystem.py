@@ -2,21 +2,23 @@
 """Make and mount a file system on a leased drive; take it down again.
 
 Its journal is on another drive if so asked. A definition is {name, type, module, mkfs,
-mkfs_bounded, mount_options, external_journal: {make, mkfs, mount_options}}.
+mkfs_bounded, mount_options, external_journal: {make, mkfs, mount_options}}. What it makes is known
+by an identifier that is chosen, and recorded, before. IDENTIFIERS in the definition's commands are
+forms of it.
 """
 
 import contextlib
 import ctypes
 import os
 import shutil
+import uuid
 
 from ansible.module_utils.joulerig import limits
 from ansible.module_utils.joulerig.tools import Failed, Refused, Unable, run
 
 JOURNAL = "{journal}"  # stands for the journal's device in a definition
-# Types of signatures, as libblkid names them. A mke2fs that is cut short leaves any of ext's.
-EXT = ("ext2", "ext3", "ext4", "ext4dev")
-JOURNALS = ("jbd", "xfs_external_log")
+# Digits of the 32 that each has: JFS's label has room for 16, FAT's volume ID for 8.
+IDENTIFIERS = {"{uuid}": 32, "{label}": 16, "{volume_id}": 8}
 BLOCK_BYTES, SECTOR_BYTES = 4096, 512
 # What a file system of a given size does not give to files: tables, logs, spare segments. ext4 of
 # 256 MiB keeps 32 MiB (13 %), XFS of 300 MiB 64 MiB, ext4 of 1 TB 2.5 %.
@@ -61,14 +63,22 @@ def _with_journal(definition, words, device):
     return [word.replace(JOURNAL, device) for word in definition["external_journal"][words]]
 
 
-def signatures(definition, journal=False):
-    """Return the types of signatures that a drive may have while it gets this file system.
+class _Identifier:
+    """An identifier chosen for what a command makes. `forms`: those that commands were given."""
 
-    `journal`: those of the drive that gets its external journal.
-    """
-    if journal:
-        return JOURNALS
-    return EXT if definition["type"] in EXT else (definition["type"],)
+    def __init__(self):
+        self._chosen = uuid.uuid4()
+        self.forms = set()
+
+    def put_into(self, command):
+        """Return a command with the identifier in place of IDENTIFIERS."""
+        for name, digits in IDENTIFIERS.items():
+            text = self._chosen.hex[:digits]
+            if any(name in word for word in command):
+                self.forms.add(text)
+            shown = str(self._chosen) if name == "{uuid}" else text
+            command = [word.replace(name, shown) for word in command]
+        return command
 
 
 def check_free(place):
@@ -109,31 +119,30 @@ def make(lease, definition, journal_lease=None, seconds=limits.METADATA.least_se
 
     Gives the commands that were run: {"mkfs"} and, where there was one, {"make_journal"}. Where a
     definition has no mkfs, mounting makes the file system: no command, but the lease must hold.
-    What was made is recorded as this rig's. `seconds`: after which a command counts as hung.
-    `use_bytes`: size of the file system, from the drive's beginning; 0: as large as the drive.
-    `pool`: leases of further drives that it takes.
+    The end of the lease records what is there then as this rig's. `seconds`: after which a command
+    counts as hung. `use_bytes`: size of the file system, from the drive's beginning; 0: as large as
+    the drive. `pool`: leases of further drives that it takes.
     """
     leases = [one for one in (journal_lease, lease, *pool) if one]
     for one in leases:
         one.check()
+    own, of_journal = _Identifier(), _Identifier()
+    commands = {}
+    end = _bounded(definition, lease.path, use_bytes, [one.path for one in pool])
+    more = []
+    if journal_lease:
+        more = _with_journal(definition, "mkfs", journal_lease.path)
+        if command := _with_journal(definition, "make", journal_lease.path):
+            commands["make_journal"] = of_journal.put_into(command)
+    commands["mkfs"] = own.put_into([*definition["mkfs"], *more, *end]) if definition["mkfs"] else []
     for one in leases:
-        one.begin(*signatures(definition, journal=one is journal_lease))
-    commands, more = {}, []
+        # A journal may have the identifier of its file system, as XFS's log does.
+        one.begin(*own.forms, *(of_journal.forms if one is journal_lease else ()))
     with contextlib.ExitStack() as lent:
-        if journal_lease:
-            journal = lent.enter_context(journal_lease.lent())
-            more = _with_journal(definition, "mkfs", journal)
-            if command := _with_journal(definition, "make", journal):
-                run(command, timeout=seconds)
-                commands["make_journal"] = command
-        device = lent.enter_context(lease.lent())
-        others = [lent.enter_context(one.lent()) for one in pool]
-        end = _bounded(definition, device, use_bytes, others)
-        commands["mkfs"] = [*definition["mkfs"], *more, *end] if definition["mkfs"] else []
-        if commands["mkfs"]:
-            run(commands["mkfs"], timeout=seconds)
-    for one in leases:
-        one.made()
+        for one in leases:
+            lent.enter_context(one.lent())
+        for command in filter(None, commands.values()):
+            run(command, timeout=seconds)
     return commands
 
 

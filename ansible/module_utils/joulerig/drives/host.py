@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, overload
 
 from ansible.module_utils.joulerig import paths
@@ -23,6 +24,49 @@ def unreadable(path: str, error: OSError) -> Refused:
     return Refused(f"{path}: cannot be read, so that no drive is safe: {error.strerror}")
 
 
+def matches(base: str, pattern: Sequence[str]) -> Iterator[str]:
+    """Yield the files below `base` that match a pattern of path components; "**" is a whole tree.
+
+    Not glob's: it passes over a folder that it may not read. Raises Refused for one.
+    """
+    yield from _matches(base, pattern, set())
+
+
+def _matches(base: str, pattern: Sequence[str], trees: set[tuple[int, int]]) -> Iterator[str]:
+    if not pattern:
+        yield base
+        return
+    first, rest = pattern[0], pattern[1:]
+    is_tree = first == "**"
+    try:
+        if is_tree:
+            found = os.stat(base)
+            if (found.st_dev, found.st_ino) in trees:  # a link leads back to it
+                return
+            trees.add((found.st_dev, found.st_ino))
+        names = sorted(os.listdir(base)) if "*" in first else [first]
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise unreadable(base, error) from None
+    for name in names:
+        path = f"{base}/{name}"
+        if is_tree and os.path.isdir(path):
+            yield from _matches(path, pattern, trees)
+        elif (is_tree or fnmatch.fnmatchcase(name, first)) and os.path.lexists(path):
+            yield from _matches(path, rest, trees)
+
+
+def one_line(text: str) -> str:
+    """Return a word of a file or a process's name as it stands in a refusal, which is one line."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text[:200])
+
+
+def number_of(found: os.stat_result) -> str:
+    """Return major:minor of a device node."""
+    return f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}"
+
+
 class Host:
     """Paths of the running system, and its system calls; tests give others."""
 
@@ -36,6 +80,7 @@ class Host:
     ) -> None:
         self.sys, self.proc, self.dev = sys or paths.SYS, proc or paths.PROC, dev or paths.DEV
         self.etc, self.calls = etc or paths.ETC, calls or system_calls.CALLS
+        self.root = os.path.dirname(self.etc).rstrip("/")  # configuration is not in /etc alone
 
     @overload
     def read(self, path: str) -> str | None: ...
@@ -154,6 +199,34 @@ class Host:
             if os.path.exists(f"{base}/{entry}/partition"):
                 found[entry] = self.read(f"{base}/{entry}/dev")
         return found
+
+    def nodes(self, name: str) -> dict[str, str]:
+        """Return major:minor of the character nodes by which a disk is reached, by name.
+
+        These are sg and bsg of a SCSI or ATA disk; of an NVMe drive ng, and its controllers.
+        """
+        base = f"{self.sys}/block/{name}/device"
+        if nvme := re.fullmatch(r"nvme(\d+)n(\d+)", name):
+            # That is the controller, or a multipath drive's subsystem, which has its controllers.
+            own = [os.path.realpath(base)]
+            places = own + self._entries(base, rf"ng{nvme[1]}n{nvme[2]}|nvme\d+")
+        else:
+            places = self._entries(f"{base}/scsi_generic", ".*") + self._entries(f"{base}/bsg", ".*")
+        found = {os.path.basename(place): self.read(f"{place}/dev") for place in places}
+        return {one: number for one, number in found.items() if number}
+
+    def _entries(self, folder: str, pattern: str) -> list[str]:
+        names = os.listdir(folder) if os.path.isdir(folder) else []
+        return [f"{folder}/{one}" for one in sorted(names) if re.fullmatch(pattern, one)]
+
+    def pci_function(self, name: str) -> str:
+        """Return the folder in /sys of the PCI function that a disk is behind; "" where none is."""
+        path = os.path.realpath(f"{self.sys}/block/{name}")
+        while path != "/":
+            if re.fullmatch(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", os.path.basename(path)):
+                return path
+            path = os.path.dirname(path)
+        return ""
 
     def holders(self, name: str) -> list[str]:
         """List what is built upon a device or its partitions: md, device mapper, bcache."""

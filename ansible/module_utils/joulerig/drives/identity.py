@@ -91,7 +91,7 @@ def _check_wwn(spec, name, found):
     """
     what = spec["name"]
     if spec.get("wwn"):
-        if _digits(found) != _digits(spec["wwn"]):
+        if not _digits(spec["wwn"]) or _digits(found) != _digits(spec["wwn"]):
             raise Refused(f"{what}: /dev/{name} has WWN {found!r}, the inventory says {spec['wwn']!r}")
     elif (found or "").lower().startswith(WWNS):
         raise Refused(f"{what}: /dev/{name} has WWN {found!r}; put it into the inventory as wwn: {found}")

@@ -1,24 +1,35 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which drives may be wiped: blank ones, those with what this rig made, and adopted ones.
 
-A file on the test host keeps, of each drive, by what its content is known: what this rig made last,
-and what a person adopted, having seen it. It needs no controller, and outlives one. While the rig
-changes a drive, the file says what it is being changed to, so that a run that is killed leaves a
-drive that is still known.
+A file on the test host keeps, of each drive, by what its content is known: what this rig left on it
+last, and what a person adopted, having seen it. It needs no controller, and outlives one. While the
+rig changes a drive, the file says what it is being changed to, so that a run that is killed leaves
+a drive that is still known. None of that is a type: a person's ext4 has the type of the rig's.
 """
+
+from __future__ import annotations
 
 import json
 import os
 import time
+from calendar import timegm
 
 from ansible.module_utils.joulerig import paths
 from ansible.module_utils.joulerig.changes.brief import alone_with
 from ansible.module_utils.joulerig.changes.contents import replace
+from ansible.module_utils.joulerig.drives.contents import identifier
+from ansible.module_utils.joulerig.drives.writers import UNMARKED, Writer
 from ansible.module_utils.joulerig.tools import Failed, Refused
 
 VERSION = 1
 LOCK = "drives"  # calls of several drives write to the one file
-UNSIGNED = "unsigned"  # a content without a signature: of preconditioning, of a bare writer
+ADOPTED_SECONDS = 24 * 3600  # how long a person's release waits for its campaign
+KEYS = {
+    "made": {"signatures", "digest"},
+    "adopted": {"signatures", "digest", "at"},
+    "changing": {"to", "writer", "torn_at", "from", "before", "boot_id"},
+}
+TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 
 class Record:
@@ -38,8 +49,15 @@ class Record:
             raise Refused(f"{self._path}: cannot be read, so that no drive is safe: {error}") from None
 
     def entry(self, key):
-        """Return the entry of a drive: {"made", "adopted", "changing"}, any of them absent."""
-        return dict(self._drives.get(key, {}))
+        """Return the entry of a drive: {"made", "adopted", "changing"}, any of them absent.
+
+        What is not as this version writes it gives no right, and is left out.
+        """
+        held = self._drives.get(key)
+        entry = held.items() if isinstance(held, dict) else ()
+        return {
+            kind: one for kind, one in entry if isinstance(one, dict) and one.keys() >= KEYS.get(kind, set())
+        }
 
     def put(self, key, entry):
         """Replace an entry, lastingly. Raises Failed where that cannot be written."""
@@ -66,22 +84,27 @@ class Ownership:
     def _record(self):
         return Record(self._path)
 
-    def reason(self, contents):
+    def reason(self, contents, boot_id):
         """Return why a drive with these contents may be wiped, or an empty text: it may not.
 
-        The reasons are "blank", "made by this rig" and "adopted".
+        The reasons are "blank", "made by this rig" and "adopted". `boot_id`: of this boot.
         """
         entry = self._record().entry(self._key) or {"made": self._known}
-        for kind, words in (("made", "made by this rig"), ("adopted", "adopted")):
-            if _matches(entry.get(kind), contents):
-                return words
-        if _may_be_between(entry.get("changing"), contents):
+        if _is(entry.get("made"), contents.identity):
+            return "made by this rig"
+        if _is_recent(entry.get("adopted")) and _is(entry["adopted"], contents.shown):
+            return "adopted"
+        if _may_be_between(entry.get("changing"), contents, boot_id):
             return "made by this rig"
         return "blank" if self._blank and contents.blank else ""
 
-    def check(self, path, contents):
+    def is_open(self):
+        """Check whether a change was begun of which no end is recorded."""
+        return "changing" in self._record().entry(self._key)
+
+    def check(self, path, contents, boot_id):
         """Refuse a drive whose content is neither blank, nor this rig's, nor adopted."""
-        if not self.reason(contents):
+        if not self.reason(contents, boot_id):
             held = f"holds {contents.describe()}, which this rig did not make"
             if contents.blank:
                 held = "is blank, and the inventory has wipe_blank: false"
@@ -90,19 +113,26 @@ class Ownership:
                 f" 'rig drives adopt HOST {self._what}' shows it and can release it"
             )
 
-    def begin(self, to, contents):
-        """Record, before the first change, what the drive is changed to.
+    def begin(self, to, contents, boot_id="", writer=UNMARKED, torn_at=None):
+        """Record, before the first change, what the drive is changed to; that uses an adoption up.
 
-        `to`: types of the signatures that it may have in between, UNSIGNED for none.
+        `to`: identifiers of what it gets, chosen for this change; `writer`: of what has none.
+        `torn_at`: where a power cut may tear the superblock that has the identifier.
         """
+        changing = {
+            "to": list(to),
+            "writer": writer._asdict(),
+            "torn_at": torn_at,
+            "from": contents.shown(),
+            "before": contents.hashes(),
+            "boot_id": boot_id,
+            "at": _now(),
+        }
         with alone_with(LOCK):
-            record = self._record()
-            entry = record.entry(self._key)
-            entry["changing"] = {"to": sorted(to), "from": contents.identity(), "at": _now()}
-            record.put(self._key, entry)
+            self._record().put(self._key, {"changing": changing})
 
     def made(self, contents):
-        """Record what the rig made, and return it: nothing else is the rig's from now on."""
+        """Record what the rig left, and return it: nothing else is the rig's from now on."""
         identity = contents.identity()
         with alone_with(LOCK):
             self._record().put(self._key, {"made": {**identity, "at": _now()}})
@@ -113,27 +143,46 @@ class Ownership:
         with alone_with(LOCK):
             record = self._record()
             entry = record.entry(self._key)
-            entry["adopted"] = {**contents.identity(), "at": _now(), "held": contents.describe()}
+            entry["adopted"] = {**contents.shown(), "at": _now(), "held": contents.describe()}
             record.put(self._key, entry)
 
 
-def _matches(known, contents):
-    if not known or [[one["type"], one["uuid"]] for one in contents.signatures] != known["signatures"]:
+def _is(known, read):
+    """Check whether `read`, called where something is known, gives that: signatures and digest."""
+    return bool(known) and read() == {"signatures": known["signatures"], "digest": known["digest"]}
+
+
+def _is_recent(adopted):
+    """Check that a release has not expired; one of the future is of a clock that was set back."""
+    if not adopted:
         return False
-    return known["digest"] is None or contents.digest == known["digest"]
+    try:
+        age = time.time() - timegm(time.strptime(adopted["at"], TIME))
+    except (TypeError, ValueError):
+        return False
+    return 0 <= age + 1 <= ADOPTED_SECONDS
 
 
-def _may_be_between(changing, contents):
+def _may_be_between(changing, contents, boot_id):
     """Check whether contents can be what a change that was cut short left behind."""
     if not changing:
         return False
-    if not contents.signatures:
+    if _is(changing["from"], contents.shown):
         return True
-    before = changing["from"]["signatures"]
-    return all(
-        one["type"] in changing["to"] or [one["type"], one["uuid"]] in before for one in contents.signatures
-    )
+    ours = set(changing["to"])
+    named = [bool({identifier(one["uuid"]), identifier(one["label"])} & ours) for one in contents.signatures]
+    was_there = [kind in changing["from"]["signatures"] for kind in contents.kinds]
+    if not all(new or old for new, old in zip(named, was_there)):
+        return False
+    if any(named):
+        return True
+    torn_at = changing["torn_at"]
+    if torn_at is not None and not contents.signatures:
+        return any(contents.holds_torn(key, torn_at) for key in ours)
+    writer = Writer(**changing["writer"])
+    same_boot = changing["boot_id"] == boot_id or bool(writer.token)
+    return same_boot and contents.consists_of(changing["before"], writer)
 
 
 def _now():
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return time.strftime(TIME, time.gmtime())

@@ -7,18 +7,31 @@ any two of them.
 
 from __future__ import annotations
 
+import array
+import ctypes
 import fcntl
 import mmap
 import os
+import platform
+import socket
 import stat
+from collections.abc import Sequence
 
 from ansible.module_utils.joulerig.drives.commands import ata, locks, nvme, scsi
-from ansible.module_utils.joulerig.tools import Refused
+from ansible.module_utils.joulerig.tools import Refused, process_descriptor
 
 # <linux/fs.h>
 BLKFLSBUF = 0x1261
 BLKGETSIZE64 = 0x80081272
 BLKGETDISKSEQ = 0x80081280  # since Linux 5.15
+# Calls that Python has no function for, by <asm/unistd.h>; since Linux 5.6, and 3.5.
+PIDFD_GETFD = 438
+KCMP = {"x86_64": 312, "aarch64": 272, "riscv64": 272, "loongarch64": 272, "ppc64le": 354, "s390x": 343}
+KCMP_FILES = 2  # <linux/kcmp.h>
+PIDFD_THREAD = os.O_EXCL  # <linux/pidfd.h>; since Linux 6.9
+MESSAGE_BYTES = 1 << 20  # what a socket may hold before the message that carries descriptors
+MOST_DESCRIPTORS = 253  # of a message: SCM_MAX_FD
+_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class SystemCalls:
@@ -58,6 +71,12 @@ class SystemCalls:
 
     def read(self, descriptor: int, count: int, offset: int) -> bytes:
         return os.pread(descriptor, count, offset)
+
+    def read_all(self, descriptor: int, places: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Read (offset, count) of each place. All are requested first: a drive orders them."""
+        for offset, count in places:
+            os.posix_fadvise(descriptor, offset, count, os.POSIX_FADV_WILLNEED)
+        return [self.read(descriptor, count, offset) for offset, count in places]
 
     def reservation(self, descriptor: int, name: str) -> str:
         """Return who has reserved an open device, in words; "" where no host has.
@@ -145,6 +164,10 @@ class SystemCalls:
         """Return how far an NVMe drive's latest sanitize is. Raises OSError."""
         return nvme.sanitize_state(descriptor)
 
+    def sanitize(self, descriptor: int, action: int) -> None:
+        """Begin a sanitize of an NVMe drive. Raises OSError where the drive refuses it."""
+        nvme.sanitize(descriptor, action)
+
     def scsi_page(self, descriptor: int, number: int) -> bytes:
         """Return a page of a SCSI disk's vital product data. Raises OSError."""
         return scsi.page(descriptor, number)
@@ -156,6 +179,10 @@ class SystemCalls:
     def erase_ata(self, descriptor: int, password: str, seconds: float) -> None:
         """Have an ATA disk erase all of itself and its password. Raises OSError."""
         ata.erase(descriptor, password, seconds)
+
+    def unlock_ata(self, descriptor: int, password: str) -> None:
+        """Unlock an ATA disk until its next power-on. Raises OSError."""
+        ata.unlock(descriptor, password)
 
     def disable_ata_password(self, descriptor: int, password: str) -> None:
         """Take an ATA disk's user password away. Raises OSError."""
@@ -177,10 +204,44 @@ class SystemCalls:
         """
         fcntl.ioctl(descriptor, BLKFLSBUF, 0)
 
+    def share_files(self, one: str, other: str) -> bool:
+        """Return whether two threads have one table of descriptors; False where that is unknown."""
+        number = KCMP.get(platform.machine())
+        return number is not None and not _libc.syscall(number, int(one), int(other), KCMP_FILES, 0, 0)
+
+    def waiting(self, task: int, descriptor: int) -> list[int]:
+        """Return duplicates of the descriptors that wait in a process's socket.
+
+        They are those of the first message that has any, and the message stays there. Raises
+        OSError where the socket cannot be looked into.
+        """
+        try:
+            process = process_descriptor(task)
+        except OSError:  # a thread that is not its process's first
+            process = process_descriptor(task, PIDFD_THREAD)
+        try:
+            held = _checked(_libc.syscall(PIDFD_GETFD, process, descriptor, 0))
+        finally:
+            os.close(process)
+        how = socket.MSG_PEEK | socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC
+        with socket.socket(fileno=held) as one:
+            _, messages, _, _ = one.recvmsg(MESSAGE_BYTES, socket.CMSG_SPACE(4 * MOST_DESCRIPTORS), how)
+        found = array.array("i")
+        for level, kind, data in messages:
+            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+                found.frombytes(data[: len(data) - len(data) % found.itemsize])
+        return found.tolist()
+
     def _read_u64(self, descriptor: int, request: int) -> int:
         answer = bytearray(8)
         fcntl.ioctl(descriptor, request, answer)
         return int.from_bytes(answer, "little")
+
+
+def _checked(result: int) -> int:
+    if result < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return result
 
 
 CALLS = SystemCalls()

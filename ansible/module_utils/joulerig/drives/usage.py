@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether anything on a host uses a block device or stands upon it.
+"""Check whether anything on a host uses a block device or stands upon it.
 
 Each check names one kind of use; a check whose source cannot be read refuses the device. USES are
-those of now, from the cheapest to the dearest, CLAIMS those of another day: a table of the system
-names the device. WITHOUT_CLAIM are those of now that an exclusive opener does not rule out and that
-cost little.
+those of now that the kernel lists, from the cheapest to the dearest; WITHOUT_CLAIM are those of
+them that an exclusive opener does not rule out. What processes have open comes in addition
+(`check_unopened`), and what files of the system name for a use of another day (`check_unnamed`).
 """
 
 import fcntl
@@ -14,59 +14,100 @@ import stat
 import struct
 import time
 
-from ansible.module_utils.joulerig.drives.host import unreadable
+from ansible.module_utils.joulerig.drives.host import matches, number_of, one_line
+from ansible.module_utils.joulerig.drives.uses import named, processes
 from ansible.module_utils.joulerig.tools import Refused
 
 SYSTEM_PLACES = ("/", "/boot", "/usr", "/var", "/home")
+# A poll of a drive's health opens some for writing, for a moment: what is gone soon is no user.
 WRITER_SECONDS = 3.0
 LOOP_GET_STATUS64 = 0x4C05  # <linux/loop.h>
-# Files of the kernel's storage servers that hold the path of a device which they serve.
+# Files of the kernel, below /sys, that hold the path of a device which it reads and writes itself.
 SERVED = (
-    ("target", "core/*/*/udev_path", "LIO's target"),
-    ("nvmet", "subsystems/*/namespaces/*/device_path", "the NVMe target"),
+    ("kernel/config/target/core/*/*/udev_path", "LIO's target serves it to other hosts"),
+    ("kernel/config/nvmet/subsystems/*/namespaces/*/device_path", "the NVMe target serves it to other hosts"),
+    ("kernel/config/usb_gadget/*/functions/*/lun.*/file", "a USB gadget serves it to another host"),
+    ("class/udc/*/device/gadget*/lun*/file", "a USB gadget serves it to another host"),
+    ("kernel/scst_tgt/devices/*/filename", "SCST's target serves it to other hosts"),
+    ("module/pstore_blk/parameters/blkdev", "the kernel stores the messages of a crash there"),
 )
-# Tables of the system that name devices, below /etc.
-TABLES = ("fstab", "crypttab", "mdadm/mdadm.conf", "mdadm.conf", "zfs/zpool.cache")
-RESUME_TABLE = "initramfs-tools/conf.d/resume"
 
 
 def check_unused(what, name, host, claimed=False):
-    """Refuse a device that anything on this host uses or stands upon. Raises Refused.
+    """Refuse a device that the kernel lists as used, or that something stands upon. Raises Refused.
 
     `claimed`: it was found unused and has been claimed since, so that only what needs no claim can
     have come.
     """
-    _check(what, _Subject(name, host), WITHOUT_CLAIM if claimed else USES, host)
-
-
-def check_unlisted(what, name, host, marks):
-    """Refuse a device that a table of the system names.
-
-    `marks`: UUIDs and labels of what is on it, by which a table may name it. Raises Refused.
-    """
-    _check(what, _Subject(name, host, marks), CLAIMS, host)
-
-
-def _check(what, subject, finders, host):
-    for find in finders:
+    subject = _Subject(name, host)
+    for find in WITHOUT_CLAIM if claimed else USES:
         for use in find(subject, host):
             raise Refused(f"{what}: {use}")
 
 
-class _Subject:
-    """A device, its partitions' numbers by name, and the marks by which tables may name it."""
+def check_unopened(drives, host, opened=None):
+    """Refuse devices that processes have open, each by what it is called and its name.
 
-    def __init__(self, name, host, marks=()):
-        self.name, self.marks = name, {mark.lower() for mark in marks if mark}
-        self.numbers = host.numbers(name)
-        self._numbers = set(self.numbers.values())
+    That is: for writing, or any of its character nodes at all, as commands go through those.
+    Virtual machines, storage servers in user space and most programs make no claim. `opened`: what
+    was seen just before (`processes.Opened`). Raises Refused.
+    """
+    subjects = [(what, _Subject(name, host)) for what, name in drives]
+    end = time.monotonic() + WRITER_SECONDS
+    opened = opened or processes.Opened(host)
+    while users := [use for what, subject in subjects for use in _users(what, subject, opened)]:
+        if time.monotonic() >= end:
+            raise Refused(users[0])
+        time.sleep(0.2)
+        opened = processes.Opened(host)
+
+
+def _users(what, subject, opened):
+    for name, number in subject.numbers.items():
+        words = opened.blocks.get(number) or opened.names.get(name)
+        if words:
+            yield f"{what}: /dev/{subject.name} is in use: {words}"
+    for name, number in subject.nodes.items():
+        if words := opened.characters.get(number) or opened.names.get(name):
+            yield f"{what}: /dev/{subject.name} is in use as /dev/{name}: {words}"
+    for words in opened.hidden:
+        yield f"{what}: /dev/{subject.name} may be in use: {words}"
+
+
+def check_unnamed(drives, host):
+    """Refuse devices that a file of the system names. Raises Refused.
+
+    `drives`: of each what it is called, its name, and the UUIDs and labels of what is on it.
+    """
+    names = [(what, name, _Subject(name, host).names(marks)) for what, name, marks in drives]
+    for path, text in named.sources(host):
+        for what, name, one in names:
+            if word := one.find(text):
+                raise Refused(f"{what}: /dev/{name} is named in {one_line(path)}: {one_line(word)}")
+
+
+class _Subject:
+    """A device, with its partitions' numbers by name; an array has its members' as well.
+
+    `numbers`: of block devices, `nodes`: of the character nodes by which they are reached.
+    """
+
+    def __init__(self, name, host):
+        self.name, self._host = name, host
+        self.partitions = sorted(set(host.numbers(name)) - {name})
+        self._disks = [name, *sorted(host.ancestors(host.number(name)) - {name})]
+        self.numbers, self.nodes = {}, {}
+        for disk in self._disks:
+            self.numbers.update(host.numbers(disk))
+            self.nodes.update(host.nodes(disk))
+        self._all = set(self.numbers.values())
 
     def has(self, number):
         """Check whether `number` (major:minor) is the device's, or a partition's of it."""
-        return number in self._numbers
+        return number in self._all
 
     def is_at(self, path):
-        """Check whether `path` leads to the device or to a partition of it."""
+        """Check whether `path` leads to the device, a partition, or a node that reaches it."""
         real = os.path.realpath(path)
         if os.path.basename(real) in self.numbers:
             return True
@@ -74,11 +115,18 @@ class _Subject:
             found = os.stat(real)
         except OSError:
             return False
-        return stat.S_ISBLK(found.st_mode) and self.has(_number(found.st_rdev))
+        if stat.S_ISCHR(found.st_mode):
+            return number_of(found) in self.nodes.values()
+        return stat.S_ISBLK(found.st_mode) and self.has(number_of(found))
 
+    def pci_functions(self):
+        """Return the folders in /sys of the PCI functions that its disks are behind."""
+        return {path for disk in self._disks if (path := self._host.pci_function(disk))}
 
-def _number(device):
-    return f"{os.major(device)}:{os.minor(device)}"
+    def names(self, marks):
+        """Return the names by which a file may mean it."""
+        lowered = {mark.lower() for mark in marks if mark}
+        return named.Names(self._disks, list(self.nodes), lowered, self.is_at, self._host)
 
 
 def mounted(subject, host):
@@ -102,8 +150,9 @@ def held(subject, host):
 
 
 def partitioned(subject, host):
-    if parts := sorted(set(subject.numbers) - {subject.name}):
-        yield f"/dev/{subject.name} has partitions ({', '.join(parts)}); a drive under test has none"
+    if subject.partitions:
+        parts = ", ".join(subject.partitions)
+        yield f"/dev/{subject.name} has partitions ({parts}); a drive under test has none"
 
 
 def looped(subject, host):
@@ -131,7 +180,7 @@ def _backing_number(device):
     finally:
         os.close(descriptor)
     encoded = struct.unpack_from("=QQQ", answer)[2]  # lo_rdevice of struct loop_info64
-    return _number(encoded) if encoded else ""
+    return f"{os.major(encoded)}:{os.minor(encoded)}" if encoded else ""
 
 
 def backs_compressed_memory(subject, host):
@@ -142,135 +191,40 @@ def backs_compressed_memory(subject, host):
 
 
 def served(subject, host):
-    """Look for it in what the kernel serves to other hosts."""
-    for target, pattern, who in SERVED:
-        for path in _matches(f"{host.sys}/kernel/config/{target}", pattern.split("/")):
-            device = host.require(path)
-            if device and subject.is_at(device):
-                yield f"/dev/{subject.name} is in use: {who} serves it to other hosts"
+    """Look for it in what the kernel itself reads and writes, for other hosts or for a crash."""
+    for pattern, how in SERVED:
+        for path in matches(host.sys, pattern.split("/")):
+            if (device := host.require(path)) and subject.is_at(device):
+                yield f"/dev/{subject.name} is in use: {how}"
+
+
+def given_away(subject, host):
+    """Look for a PCI function that is, or is to be, a virtual machine's.
+
+    What an NVMe drive's virtual function does to its namespaces is not seen here.
+    """
+    for place in subject.pci_functions():
+        name = os.path.basename(place)
+        meant = host.read(f"{place}/driver_override", "(null)")
+        if meant not in ("(null)", "", os.path.basename(os.path.realpath(f"{place}/driver"))):
+            yield f"/dev/{subject.name} is to be given to {meant}: the driver_override of {name} says so"
+        for path in matches(place, ["virtfn*", "driver"]):
+            driver = os.path.basename(os.path.realpath(path))
+            if driver.startswith(("vfio", "uio")):
+                yield f"/dev/{subject.name} is in use: {driver} has a virtual function of {name}"
 
 
 def resumed_from(subject, host):
     """Look for it as the place of the image from which a hibernated system is resumed."""
-    words = host.require(f"{host.proc}/cmdline").split()
-    asked = [word.split("=", 1)[1] for word in words if word.startswith("resume=")]
-    table = host.read(f"{host.etc}/{RESUME_TABLE}") or ""
-    asked += [line.split("=", 1)[1].strip() for line in table.splitlines() if line.startswith("RESUME=")]
-    number = host.read(f"{host.sys}/power/resume", "0:0")
-    if subject.has(number) or any(_names_it(word, subject, host) for word in asked):
+    if subject.has(host.read(f"{host.sys}/power/resume", "0:0")):
         yield f"/dev/{subject.name} is where this host resumes from after hibernation"
-
-
-def listed(subject, host):
-    """Look for it in the tables of the system."""
-    for table in TABLES:
-        path = f"{host.etc}/{table}"
-        if not os.path.exists(path):
-            continue
-        for line in host.require(path).splitlines():
-            if line.lstrip().startswith("#"):
-                continue
-            for word in re.findall(r"[^\s,\x00-\x1f\x7f-\uffff]+", line):
-                if _names_it(word, subject, host):
-                    yield f"/dev/{subject.name} is in {path}: {word}"
-
-
-def _names_it(word, subject, host):
-    """Check whether a word of a table names the device, by a path or by a mark on it."""
-    key, _, value = word.strip('"').rpartition("=")
-    value = value.strip('"')
-    if value.startswith(f"{host.dev}/"):
-        return subject.is_at(value)
-    return key.upper() in ("UUID", "LABEL", "PARTUUID", "PARTLABEL") and value.lower() in subject.marks
-
-
-def open_for_writing(subject, host):
-    """Look for processes that have it, or a partition of it, open for writing.
-
-    Virtual machines, storage servers in user space and most programs make no claim. A poll of a
-    drive's health opens some for writing as well, for a moment: what is gone soon is no user.
-    """
-    end = time.monotonic() + WRITER_SECONDS
-    while writers := _writers(subject, host):
-        if time.monotonic() >= end:
-            yield f"/dev/{subject.name} is in use: {writers[0]} has it open for writing"
-            return
-        time.sleep(0.2)
-
-
-def _writers(subject, host):
-    """List the processes, but for this one, that have the subject open for writing."""
-    own = str(os.getpid())
-    return [
-        f"{host.read(f'{host.proc}/{process}/comm', '?')} (process {process})"
-        for process in os.listdir(host.proc)
-        if process.isdigit() and process != own and _writes(host, process, subject)
-    ]
-
-
-def _writes(host, process, subject):
-    """Check whether a process has the subject open for writing. Raises Refused if it hides that."""
-    base = f"{host.proc}/{process}"
-    try:
-        # Relative to the open folder: thousands of paths are looked up.
-        folder = os.open(f"{base}/fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            return any(
-                _is_block(folder, descriptor, subject) and _is_writable(f"{base}/fdinfo/{descriptor}")
-                for descriptor in os.listdir(folder)
-            )
-        finally:
-            os.close(folder)
-    except (FileNotFoundError, ProcessLookupError):  # it ended meanwhile
-        return False
-    except OSError as error:
-        raise unreadable(f"{base}/fd", error) from None
-
-
-def _is_block(folder, descriptor, subject):
-    try:
-        found = os.stat(descriptor, dir_fd=folder)
-    except OSError as error:
-        if isinstance(error, PermissionError):
-            raise
-        return False  # closed meanwhile, or a file that its server does not answer for
-    return stat.S_ISBLK(found.st_mode) and subject.has(_number(found.st_rdev))
-
-
-def _is_writable(path):
-    with open(path) as file:
-        flags = next((line.split()[1] for line in file if line.startswith("flags:")), "2")
-    return int(flags, 8) & os.O_ACCMODE != os.O_RDONLY
 
 
 def _names(host, kind):
     return sorted(name for name in os.listdir(f"{host.sys}/block") if re.fullmatch(kind + r"\d+", name))
 
 
-def _matches(base, pattern):
-    """Yield the files below `base` that match a pattern of path components.
-
-    Not glob's: it passes over a folder that it may not read. Raises Refused for one.
-    """
-    if not pattern:
-        yield base
-        return
-    first, rest = pattern[0], pattern[1:]
-    try:
-        names = sorted(os.listdir(base)) if first == "*" else [first]
-    except FileNotFoundError:
-        return
-    except NotADirectoryError:
-        return
-    except OSError as error:
-        raise unreadable(base, error) from None
-    for name in names:
-        if os.path.exists(f"{base}/{name}"):
-            yield from _matches(f"{base}/{name}", rest)
-
-
 USES = (
-    mounted, swapped, held, partitioned, looped, backs_compressed_memory, served, open_for_writing,
+    mounted, swapped, held, partitioned, looped, backs_compressed_memory, served, given_away, resumed_from,
 )  # fmt: skip
 WITHOUT_CLAIM = (mounted, held, partitioned, looped, served)
-CLAIMS = (resumed_from, listed)

@@ -13,8 +13,11 @@ import contextlib
 import time
 
 from ansible.module_utils.joulerig.drives import contents, identity, usage
+from ansible.module_utils.joulerig.drives.commands import ata_password
 from ansible.module_utils.joulerig.drives.host import Host
 from ansible.module_utils.joulerig.drives.ownership import Ownership
+from ansible.module_utils.joulerig.drives.uses import stillness
+from ansible.module_utils.joulerig.drives.writers import UNMARKED
 from ansible.module_utils.joulerig.tools import Failed, Refused
 
 # What a killed run had mounted or open is given up by the kernel a moment after its processes end.
@@ -29,27 +32,24 @@ class Lease:
     blank one may be wiped though no person released it. Made by `lease_drive` and `lease_array`.
     """
 
-    def __init__(self, what, identify, key, known, host, blank=True):
+    def __init__(self, what, identify, key, known, host, noted, blank=True):
         self.what = what
+        self.noted = noted  # by which `end_change` takes it again
         self.identity = None  # of what was made on it
-        self._identify, self._host = identify, host
+        self._identify, self._key, self._host = identify, key, host
         self._ownership = Ownership(what, key, known, blank=blank)
         self._descriptor = self._claim = None
-        self._changing = False  # what is on it has to be recorded at the end
+        self._changing = False  # a change was begun; what is there has to be recorded at the end
 
     def __enter__(self):
         """Take the lease. Raises Refused, and nothing is touched."""
-        with contextlib.ExitStack() as undo:
-            undo.callback(self._close)
-            self._take()
-            self._ownership.check(self.path, self._found)
-            self.check_same()
-            undo.pop_all()
+        _take([self])
         return self
 
     def __exit__(self, *_):
         try:
-            if self._changing and self._claim is not None:
+            # Whatever has the claim now, a writer or an array, goes on changing the drive.
+            if self._changing and self._is_held() and (self._claim is not None or self._try_claim()):
                 self.made()
         finally:
             self._close()
@@ -58,26 +58,28 @@ class Lease:
         """Return what is on the device and whether it may be wiped; nothing is held afterwards.
 
         {device, holds, details, identity, free, problem}: `holds` in words, `details` more of
-        them, `identity` as the record of drives keeps it, `free` why it may be wiped (empty: it may
-        not), `problem` why it is refused in any case. Raises Refused where it cannot be found or
-        read.
+        them, `identity` by which the content is known again to be what was shown, `free` why it may
+        be wiped (empty: it may not), `problem` why it is refused in any case. Raises Refused where
+        it cannot be found or read.
         """
         with contextlib.ExitStack() as undo:
             undo.callback(self._close)
             self._open()
+            ata_password.refuse_locked(self.what, self.path, self._descriptor, self._key, self._host.calls)
             found, problem = self.contents(), ""
             try:
                 usage.check_unused(self.what, self.name, self._host)
-                usage.check_unlisted(self.what, self.name, self._host, found.marks)
+                usage.check_unopened([(self.what, self.name)], self._host)
+                usage.check_unnamed([(self.what, self.name, found.marks)], self._host)
                 self._check_unreserved()
             except Refused as refusal:
                 problem = str(refusal)
             return {
                 "device": self.path,
                 "holds": found.describe(),
-                "identity": found.identity(),
+                "identity": found.shown(),
                 "details": contents.details(self.path, self._descriptor, self._host.calls),
-                "free": self._ownership.reason(found),
+                "free": self._ownership.reason(found, self._boot_id),
                 "problem": problem,
             }
 
@@ -89,9 +91,10 @@ class Lease:
         with contextlib.ExitStack() as undo:
             undo.callback(self._close)
             self._take()
-            if self._found.identity() != seen:
+            if self._found.shown() != seen:
                 now = self._found.describe()
                 raise Refused(f"{self.what}: {self.path} holds {now} now: not what was shown")
+            _watch([self])
             self._ownership.adopt(self._found)
 
     def _take(self):
@@ -100,8 +103,8 @@ class Lease:
         usage.check_unused(self.what, self.name, self._host)
         self._take_claim()
         self._check_unreserved()
+        ata_password.take_away(self.what, self.path, self._descriptor, self._key, self._host.calls)
         self._found = self.contents()
-        usage.check_unlisted(self.what, self.name, self._host, self._found.marks)
 
     def _open(self):
         """Open the device that is found now, and see that the open one is the one that was found.
@@ -144,8 +147,16 @@ class Lease:
         if host.boot_id() != self._boot_id:
             raise Refused(f"{self.what}: the host has been rebooted since the wipe lease was taken")
 
-    def _take_claim(self):
-        end = time.monotonic() + CLAIM_SECONDS
+    def _try_claim(self):
+        """Take the claim if it is free; return whether it was. Raises Refused."""
+        try:
+            self._take_claim(0.0)
+        except Refused:
+            return False
+        return True
+
+    def _take_claim(self, seconds=None):
+        end = time.monotonic() + (CLAIM_SECONDS if seconds is None else seconds)
         while self._claim is None:
             try:
                 self._claim = self._host.calls.claim(self.path)
@@ -187,6 +198,9 @@ class Lease:
                 f"{self.what}: {self.path}: a {what} destroys all namespaces: {others}; use discard"
             )
 
+    def _is_held(self):
+        return self._descriptor is not None  # else a tool failed that had the device `closed`
+
     def _close(self):
         for descriptor in (self._claim, self._descriptor):
             if descriptor is not None:
@@ -202,8 +216,10 @@ class Lease:
 
     def contents(self):
         """Return what is on the device now (Contents)."""
-        size = self._host.calls.size_bytes(self._descriptor)
-        return contents.look(self.what, self.path, self._descriptor, size, self._host.calls)
+        calls, host = self._host.calls, self._host
+        rotates = host.read(f"{host.sys}/block/{self.name}/queue/rotational") != "0"
+        size = calls.size_bytes(self._descriptor)
+        return contents.look(self.what, self.path, self._descriptor, size, rotates, calls)
 
     def check(self):
         """Check again that the device is the declared one and unused. Raises Refused."""
@@ -222,9 +238,28 @@ class Lease:
                 " runs since left there; another campaign changed it"
             )
 
-    def begin(self, *to):
-        """Record, before the first change, what the device is changed to: types of signatures."""
-        self._ownership.begin(to, self._found)
+    def is_open(self):
+        """Check whether a change was begun of which no end is recorded."""
+        return self._ownership.is_open()
+
+    def begin(self, *to, writer=UNMARKED):
+        """Record, before the first change, what the device is changed to.
+
+        `to`: the identifiers that the new content gets, and no other has; `writer`: of content
+        without a signature.
+        """
+        self._begin(to, writer, None)
+
+    def begin_power_cuts(self):
+        """Record that power cuts may tear the device's file system, which keeps its identifier."""
+        if self._changing:  # since the cut before, of which it may be torn already
+            return
+        named = [one for one in self._found.signatures if one["uuid"]]
+        offset = named[0]["offset"] if named else None
+        self._begin(self._found.identifiers, UNMARKED, offset)
+
+    def _begin(self, to, writer, torn_at):
+        self._ownership.begin(to, self._found, self._boot_id, writer, torn_at)
         self._changing = True
 
     @contextlib.contextmanager
@@ -241,6 +276,21 @@ class Lease:
         finally:
             self.reclaim()
 
+    @contextlib.contextmanager
+    def closed(self):
+        """Close the device for a tool that gives the drive another one; open that afterwards.
+
+        The change is recorded before, and the content of the new device at the end of the lease.
+        Where the tool fails, the change stays without an end. Raises Refused, also where the new
+        device is in use.
+        """
+        self.check_same()
+        self.begin()
+        self._close()
+        yield
+        self._open()
+        self._take_claim()
+
     def lend(self):
         """Give up the claim: of a file system that is mounted until `reclaim`."""
         if self._claim is not None:
@@ -256,13 +306,49 @@ class Lease:
             raise Failed(f"during the work on it: {taken}") from None
 
     def made(self):
-        """Record what is on the device now as this rig's."""
+        """Record what is on the device now as this rig's: the end of what was begun."""
         # What was read before is cached as long as the device is open. A format, as other commands
         # to the drive itself, changes the content behind the cache's back.
         self._host.calls.flush(self._descriptor)
         self.identity = self._ownership.made(self.contents())
-        # Signatures with UUIDs stay what they are; a content that is known by a hash does not.
-        self._changing = self.identity["digest"] is not None
+        self._changing = False
+
+
+@contextlib.contextmanager
+def together(leases):
+    """Hold several leases, whose drives are watched in the same second. Raises Refused."""
+    _take(leases)
+    with contextlib.ExitStack() as held:
+        for lease in leases:
+            held.push(lease)
+        yield leases
+
+
+def _take(leases):
+    """Take leases, all or none."""
+    with contextlib.ExitStack() as undo:
+        for lease in leases:
+            undo.callback(lease._close)
+        for lease in leases:
+            lease._take()
+            lease._ownership.check(lease.path, lease._found, lease._boot_id)
+        _watch(leases)
+        for lease in leases:
+            lease.check_same()
+            # What an earlier call left without an end is known now: this lease ends it.
+            lease._changing = lease.is_open()
+        undo.pop_all()
+
+
+def _watch(leases):
+    """See that nothing uses claimed devices, and that nothing moves on them for a second."""
+    drives, host = [(lease.what, lease.name) for lease in leases], leases[0]._host
+
+    def look_around():
+        usage.check_unopened(drives, host)
+        usage.check_unnamed([(lease.what, lease.name, lease._found.marks) for lease in leases], host)
+
+    stillness.watch(drives, host, look_around)
 
 
 def lease_drive(spec, host=None):
@@ -270,11 +356,54 @@ def lease_drive(spec, host=None):
     host = host or Host()
     known = spec.get("known")
     blank = spec.get("wipe_blank", True)
-    return Lease(spec["name"], lambda: identity.find(spec, host), spec["serial"], known, host, blank)
+    noted = {"drive": spec}
+    return Lease(
+        spec["name"], lambda: identity.find(spec, host), spec["serial"], known, host, noted, blank=blank
+    )
 
 
 def lease_array(name, members, host=None):
     """Return a wipe lease for an md array made of exactly the declared drives `members`."""
     host = host or Host()
     key = f"array {name} of " + " ".join(sorted(spec["serial"] for spec in members))
-    return Lease(name, lambda: identity.check_array(name, members, host), key, None, host)
+    noted = {"array": name, "members": members}
+    return Lease(name, lambda: identity.check_array(name, members, host), key, None, host, noted)
+
+
+def is_noted(noted):
+    """Check that something is by which `end_change` takes a lease again."""
+    if not isinstance(noted, dict) or set(noted) not in ({"drive"}, {"array", "members"}):
+        return False
+    members = noted.get("members", [noted.get("drive")])
+    return (
+        isinstance(noted.get("array", ""), str) and isinstance(members, list) and all(map(_is_spec, members))
+    )
+
+
+def _is_spec(spec):
+    return (
+        isinstance(spec, dict)
+        and all(isinstance(spec.get(key), str) for key in ("name", "interface", "serial"))
+        and isinstance(spec.get("wwn", ""), (str, type(None)))
+        and isinstance(spec.get("size_bytes"), int)
+    )
+
+
+def end_change(noted, host=None):
+    """Record what a killed call left on a device as the rig's, if it is; return that in words.
+
+    `noted`: of its lease. What may be of another is left alone, and refused when it is to be
+    changed.
+    """
+    if "array" in noted:
+        lease = lease_array(noted["array"], noted["members"], host)
+    else:
+        lease = lease_drive(noted["drive"], host)
+    if not lease.is_open():
+        return ""
+    try:
+        with lease:
+            pass
+    except (Refused, Failed, OSError):
+        return ""
+    return f"what a killed call left on {lease.what} recorded"

@@ -12,6 +12,7 @@ from typing import Any, Dict
 
 from ansible.module_utils.joulerig.drives import identity, usage
 from ansible.module_utils.joulerig.drives.host import Host
+from ansible.module_utils.joulerig.drives.uses import processes
 from ansible.module_utils.joulerig.settings import features, places
 from ansible.module_utils.joulerig.tools import Refused, run_json
 
@@ -22,15 +23,16 @@ MULTIPATH, WRITE_CACHE = 76, 525
 
 def look(host: Host) -> list[Facts]:
     """Return the facts of each whole disk, in order of their names; no two need be alike."""
-    return [disk(host, name) for name in host.block_devices()]
+    opened = _opened(host)
+    return [disk(host, name, opened) for name in host.block_devices()]
 
 
 def nvdimms(host: Host) -> list[Facts]:
     """Return the facts of each region of persistent memory: an NVDIMM, or an interleaved set."""
-    found = []
+    found, opened = [], _opened(host)
     for region, serial in identity.regions(host):
         devices = identity.region_devices(region, host)
-        uses = [f"/dev/{name}: {use}" for name in devices if (use := in_use(host, name))]
+        uses = [f"/dev/{name}: {use}" for name in devices if (use := in_use(host, name, opened))]
         size = identity.region_bytes(region, host)
         found.append({"serial": serial, "size_bytes": size, "devices": devices, "use": "; ".join(uses)})
     return found
@@ -38,12 +40,12 @@ def nvdimms(host: Host) -> list[Facts]:
 
 def declared(host: Host, drives: Mapping[str, Mapping[str, Any]]) -> dict[str, Facts]:
     """Return, of each declared drive, its kernel name and why a campaign would refuse it."""
-    found = {}
+    found, opened = {}, _opened(host) if drives else None
     for name, spec in drives.items():
         device = ""
         try:
             device = identity.find({**spec, "name": name}, host)
-            usage.check_unused(name, device, host)
+            _check(name, device, host, opened)
             problem = ""
         except Refused as refusal:
             problem = str(refusal).partition(": ")[2]
@@ -51,10 +53,10 @@ def declared(host: Host, drives: Mapping[str, Mapping[str, Any]]) -> dict[str, F
     return found
 
 
-def disk(host: Host, name: str) -> Facts:
+def disk(host: Host, name: str, opened: processes.Opened | None = None) -> Facts:
     """Return what identifies a disk, who uses it, and how its power and its queue are set.
 
-    What cannot be read is None, or left out of a mapping.
+    What cannot be read is None, or left out of a mapping. `opened`: what processes have open.
     """
     base = f"{host.sys}/block/{name}"
     real = os.path.realpath(base)
@@ -70,7 +72,7 @@ def disk(host: Host, name: str) -> Facts:
         "rotates": host.read(f"{base}/queue/rotational") == "1",
         "removable": host.read(f"{base}/removable") == "1",
         "read_only": host.read(f"{base}/ro") == "1",
-        "use": in_use(host, name),
+        "use": in_use(host, name, opened),
         "schedulers": (host.read(f"{base}/queue/scheduler") or "").replace("[", "").replace("]", "").split(),
         "write_cache": host.read(f"{base}/queue/write_cache"),
         "paths": host.paths(name),
@@ -95,13 +97,30 @@ def transport(name: str, real: str) -> str:
     return "virtual" if "virtual" in words or any(word.startswith("virtio") for word in words) else "scsi"
 
 
-def in_use(host: Host, name: str) -> str:
+def in_use(host: Host, name: str, opened: processes.Opened | None = None) -> str:
     """Return what uses a disk now, or that it could not be found out; "" where nothing does."""
     try:
-        usage.check_unused("disk", name, host)
+        _check("disk", name, host, opened)
     except Refused as refusal:
         return str(refusal).partition(": ")[2]
     return ""
+
+
+def _opened(host: Host) -> processes.Opened | None:
+    """Return what processes have open, once for all disks; None where they cannot be looked at.
+
+    Each disk's check says why, then.
+    """
+    try:
+        return processes.Opened(host)
+    except Refused:
+        return None
+
+
+def _check(what: str, name: str, host: Host, opened: processes.Opened | None) -> None:
+    usage.check_unused(what, name, host)
+    usage.check_unopened([(what, name)], host, opened)
+    usage.check_unnamed([(what, name, ())], host)
 
 
 def _namespaces(host: Host, name: str) -> int:

@@ -18,6 +18,7 @@ from ansible.module_utils.joulerig import distribution, paths, reservation
 from ansible.module_utils.joulerig.changes import units
 from ansible.module_utils.joulerig.detached import calls
 from ansible.module_utils.joulerig.drives.host import Host
+from ansible.module_utils.joulerig.facts import checks
 from ansible.module_utils.joulerig.settings import record
 from ansible.module_utils.joulerig.tools import Failed, Refused
 
@@ -46,6 +47,7 @@ def look(host: Host, names: Sequence[str], addresses: Sequence[str], logins: str
         "units": background(names),
         "space": space(("/", _existing(paths.STATE), "/tmp")),
         "users": users(host, logins, running),
+        "lacking": {"checks": checks.lacking(host), "fence": checks.fence_problem()},
         "unreached": {one: why for one in addresses if (why := unreached(one))},
     }
 

@@ -59,7 +59,14 @@ class Workload:
         command = ["fio", "--output-format=json+", *(["--status-interval=1"] if tell else []), job]
         with open(output, "w") as file:
             problem = attend(
-                "fio", command, timeout, progress.look, stdout=file, env=self._environment, cwd=scratch
+                "fio",
+                command,
+                timeout,
+                progress.look,
+                self._surroundings.own(),
+                stdout=file,
+                env=self._environment,
+                cwd=scratch,
             )
         return problem, progress
 

@@ -35,14 +35,15 @@ class Workload:
         """Create the files that the load works on, without any load."""
         output = os.path.join(self._surroundings.scratch, "layout.json")
         command = [*self._command, "--layout-only", "--output", output]
-        raise_if(attend("flowop", command, self._surroundings.layout_seconds))
+        raise_if(attend("flowop", command, self._surroundings.layout_seconds, own=self._surroundings.own()))
 
     def load(self):
         """Load; return how it ended (Done). Its points go to the agent as it runs."""
         output = os.path.join(self._surroundings.scratch, "load.json")
         points = self._surroundings.points
         words = points.words() if points else []
-        problem = attend("flowop", [*self._command, "--keep", "--output", output, *words], self._longest)
+        command = [*self._command, "--keep", "--output", output, *words]
+        problem = attend("flowop", command, self._longest, own=self._surroundings.own())
         return read_report(output, problem, f"flowop: {self._name}")
 
 

@@ -35,7 +35,8 @@ class Workload:
 
     def lay_out(self):
         """Create what the program works on, without any load."""
-        raise_if(attend(self._name, self._command("layout"), self._surroundings.layout_seconds))
+        given = self._surroundings
+        raise_if(attend(self._name, self._command("layout"), given.layout_seconds, own=given.own()))
 
     def load(self):
         """Load; return how it ended (Done)."""
@@ -43,7 +44,7 @@ class Workload:
         output = os.path.join(given.scratch, "load.json")
         command = self._command("load", "--seconds", str(given.seconds), "--output", output)
         # Only whole passes are done; the last one may take as long as a layout.
-        problem = attend(self._name, command, given.seconds * 3 + given.layout_seconds)
+        problem = attend(self._name, command, given.seconds * 3 + given.layout_seconds, own=given.own())
         done = read_report(output, problem, self._name)
         if given.points:
             counts = {key: done.report.get(key) for key in ("ops", "read_bytes", "write_bytes")}

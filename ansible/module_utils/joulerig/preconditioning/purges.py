@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ansible.module_utils.joulerig import limits
+from ansible.module_utils.joulerig.drives.commands import ata_password, nvme
 from ansible.module_utils.joulerig.drives.host import Host
 from ansible.module_utils.joulerig.drives.wipe_lease import Lease
 from ansible.module_utils.joulerig.settings import features, places
@@ -29,7 +30,7 @@ AUTO = ("format", "sanitize", "discard", "unmap", "secure-erase")
 OPTIONAL_COMMANDS, SANITIZES = 256, 328
 CAN_FORMAT = 1 << 1
 CRYPTO_ERASE, BLOCK_ERASE = 1 << 0, 1 << 1
-# Sanitize: actions of nvme-cli, and the states of its log.
+# Sanitize: its actions, and the states of its log.
 ACTIONS = {BLOCK_ERASE: 2, CRYPTO_ERASE: 4}
 SANITIZED, SANITIZING, SANITIZE_FAILED, SANITIZED_UNMAPPED = 1, 2, 3, 4
 POLL_SECONDS = 1.0
@@ -39,7 +40,6 @@ FORMAT_IN_USE, PROTECTION = 26, 29
 SECURITY, ERASE_MINUTES = 128, 89
 SUPPORTED, ENABLED, LOCKED, FROZEN, EXPIRED = (1 << bit for bit in range(5))
 LONGEST_ERASE_MINUTES = 508  # what the word can say is "as long, or longer"
-PASSWORD = "joulerig"  # on the drive from before its erase until that ends
 PROVISIONING_PAGE, CAN_UNMAP = 0xB2, 1 << 7  # bit of its byte 5
 
 
@@ -55,15 +55,26 @@ class Subject(NamedTuple):
         return self.lease.name
 
 
+class NotBegun(Failed):
+    """A drive refused a purge that it said it can; nothing of it was changed."""
+
+
 class Way(NamedTuple):
     cannot: Callable[[Subject], str]
     execute: Callable[[Subject], None]
 
 
-def choose(lease: Lease, method: str, member: Mapping[str, Any], host: Host | None = None) -> dict[str, Any]:
+def choose(
+    lease: Lease,
+    method: str,
+    member: Mapping[str, Any],
+    host: Host | None = None,
+    refused: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
     """Return how a drive is purged: {method, passed_over}. Nothing is changed.
 
-    `method`: "auto", or a way; `passed_over`: why it is none of those before it, by way. Raises
+    `method`: "auto", or a way; `passed_over`: why it is none of those before it, by way; `refused`:
+    ways that are passed over from the start, and why. Raises
     Unable, with the reasons, where the drive cannot; Refused where another namespace would be
     destroyed as well.
     """
@@ -74,8 +85,10 @@ def choose(lease: Lease, method: str, member: Mapping[str, Any], host: Host | No
         if why := WAYS[method].cannot(subject):
             raise Unable(f"{lease.path}: {method}: {why}")
         return {"method": method, "passed_over": {}}
-    passed_over: dict[str, str] = {}
+    passed_over = dict(refused or {})
     for one in AUTO:
+        if one in passed_over:
+            continue
         try:
             why = WAYS[one].cannot(subject)
         except Refused as refusal:
@@ -87,11 +100,26 @@ def choose(lease: Lease, method: str, member: Mapping[str, Any], host: Host | No
     raise Unable(f"{lease.path}: cannot be purged: {reasons}")
 
 
-def purge(lease: Lease, method: str, member: Mapping[str, Any], host: Host | None = None) -> None:
-    """Purge a drive in a way that `choose` returned. Raises Failed."""
-    lease.check_same()
-    WAYS[method].execute(Subject(lease, host or Host(), member))
-    lease.check_same()  # still the drive that it was, and as large
+def purge(
+    lease: Lease, method: str, chosen: dict[str, Any], member: Mapping[str, Any], host: Host | None = None
+) -> None:
+    """Purge a drive in the way that `choose` returned for `method`.
+
+    Where "auto" chose a way that the drive refuses after all, `chosen` becomes the next one. Raises
+    Failed.
+    """
+    while True:
+        lease.check_same()
+        try:
+            WAYS[chosen["method"]].execute(Subject(lease, host or Host(), member))
+        except NotBegun as refusal:
+            if method != "auto":
+                raise
+            refused = {**chosen["passed_over"], chosen["method"]: str(refusal)}
+            chosen.update(choose(lease, method, member, host, refused))
+        else:
+            lease.check_same()  # still the drive that it was, and as large
+            return
 
 
 def _seconds(subject: Subject) -> float:
@@ -201,9 +229,14 @@ def _sanitize(subject: Subject) -> None:
     """Erase all blocks, or their key, and wait for the end: the drive goes on whatever happens."""
     controller = subject.host.calls.nvme_controller(subject.lease.descriptor)
     action = next(number for bit, number in ACTIONS.items() if _sanitizes(controller) & bit)
-    device = f"/dev/{places.controllers(subject.host, subject.name)[0]}"
     end = time.monotonic() + limits.seconds([subject.member], limits.WHOLE)
-    run(["nvme", "sanitize", device, f"--sanact={action}"])
+    try:
+        # By the leased descriptor: the fence has no node of the controller, as nvme-cli needs it.
+        subject.host.calls.sanitize(subject.lease.descriptor, action)
+    except nvme.StatusError as error:
+        raise NotBegun(f"{subject.lease.path}: sanitize: the drive refuses it: {error}") from None
+    except OSError as error:
+        raise Failed(f"{subject.lease.path}: sanitize: {error}") from None
     while (state := subject.host.calls.sanitize_state(subject.lease.descriptor)) == SANITIZING:
         if time.monotonic() >= end:
             raise Failed(f"{subject.lease.path}: sanitize: is still in progress; the drive goes on with it")
@@ -243,25 +276,24 @@ def security_problem(state: int) -> str:
 
 def _secure_erase(subject: Subject) -> None:
     """Set a password, and have the disk erase itself, which takes the password away again."""
-    calls, descriptor = subject.host.calls, subject.lease.descriptor
+    calls, descriptor, serial = subject.host.calls, subject.lease.descriptor, subject.member["serial"]
     words = features.ata_words(calls.ata_identity(descriptor))
     minutes = _erase_minutes(words[ERASE_MINUTES])
     longest = max(_seconds(subject), 2 * 60.0 * minutes)
+    ata_password.note(serial)
     try:
-        calls.set_ata_password(descriptor, PASSWORD)
-        try:
-            calls.erase_ata(descriptor, PASSWORD, longest)
-        except OSError:
-            with contextlib.suppress(OSError):
-                calls.disable_ata_password(descriptor, PASSWORD)
-            raise
+        calls.set_ata_password(descriptor, ata_password.PASSWORD)
+        calls.erase_ata(descriptor, ata_password.PASSWORD, longest)
     except OSError as error:
-        raise Failed(
-            f"{subject.lease.path}: secure erase: {error}; where the disk is locked now,"
-            f" 'hdparm --security-disable {PASSWORD} DEVICE' mends it"
-        ) from None
+        with contextlib.suppress(Refused):  # the next lease tries again
+            ata_password.take_away("", subject.lease.path, descriptor, serial, calls)
+        way = ata_password.explain(subject.member["name"], subject.lease.path, ata_password.PASSWORD)
+        left = f"; {way}" if serial in ata_password.noted() else ""
+        raise Failed(f"{subject.lease.path}: secure erase: {error}{left}") from None
     if features.ata_words(calls.ata_identity(descriptor))[SECURITY] & ENABLED:
-        raise Failed(f"{subject.lease.path}: secure erase: ended, but the password {PASSWORD} is still there")
+        name = subject.member["name"]
+        raise Failed(ata_password.explain(name, subject.lease.path, ata_password.PASSWORD))
+    ata_password.forget(serial)
 
 
 def _erase_minutes(word: int) -> int:

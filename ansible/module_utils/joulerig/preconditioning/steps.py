@@ -15,7 +15,8 @@ from ansible.module_utils.joulerig import (
     tools,
 )
 from ansible.module_utils.joulerig.clocks import offset
-from ansible.module_utils.joulerig.drives import blockqueue, ownership, wipe_lease
+from ansible.module_utils.joulerig.drives import blockqueue, wipe_lease
+from ansible.module_utils.joulerig.drives.writers import Writer
 from ansible.module_utils.joulerig.preconditioning import precondition, purges
 
 NOTHING = {"write_bytes": 0, "discard_bytes": 0}
@@ -41,12 +42,12 @@ def execute(p, result):
         undo.enter_context(lease)
         name = lease.name
         fence.enter({lease.path: lease.number}, {})
-        left.fenced()
+        left.fenced([lease])
         write_cache = p["write_cache"] or None
         blockqueue.check(name, "none", write_cache)
         chosen = purges.choose(lease, p["purge"], p["member"]) if p["purge"] else None
         result["changed"] = True
-        lease.begin(ownership.UNSIGNED)
+        lease.begin(writer=Writer("fio"))
         result["settings"] = blockqueue.apply(undo, name, "none", write_cache, leftovers=left)
         blockqueue.count(undo, name, leftovers=left)
         before = blockqueue.written(name)
@@ -63,7 +64,7 @@ def _steps(p, lease, chosen, recorder, scratch, result):
     if chosen:
         result["settings"]["purge"] = chosen
         with recorder.phase(phases.PURGE):
-            purges.purge(lease, chosen["method"], p["member"])
+            purges.purge(lease, p["purge"], chosen, p["member"])
         result["purged"] = chosen["method"]
     if p["passes"]:
         with recorder.phase(phases.PASSES):

@@ -70,18 +70,17 @@ def execute(p, result):
             leases = []
             # Comes after each lease has ended, with what it left on its drive.
             undo.callback(lambda: result["made"].update(_made(leases)))
-            lease = undo.enter_context(
+            is_array = p["array"] and not p["pool"]
+            wanted = [
                 wipe_lease.lease_array(p["drive"], p["members"])
-                if p["array"] and not p["pool"]
+                if is_array
                 else wipe_lease.lease_drive(p["members"][0])
-            )
-            leases.append(lease)
-            pool = []
-            for one in p["members"][1:] if p["pool"] else ():
-                pool.append(undo.enter_context(wipe_lease.lease_drive(one)))
-            leases += pool
+            ]
+            wanted += [wipe_lease.lease_drive(one) for one in (p["members"][1:] if p["pool"] else ())]
             if p["journal"]:
-                leases.append(undo.enter_context(wipe_lease.lease_drive(p["journal"])))
+                wanted.append(wipe_lease.lease_drive(p["journal"]))
+            leases += undo.enter_context(wipe_lease.together(wanted))
+            lease, pool = leases[0], leases[1 : len(p["members"])] if p["pool"] else []
             journal_lease = leases[-1] if p["journal"] else None
             name = lease.name
             dax.check_device(p["filesystem"], name)
@@ -94,7 +93,7 @@ def execute(p, result):
             if p["preconditioned"]:
                 lease.check_left(p["members"][0].get("known"))
             _fence_in(p, leases, drives)
-            left.fenced()
+            left.fenced(leases)
 
             def per_drive(what):
                 found = {one: what(*where) for one, where in drives.items()}

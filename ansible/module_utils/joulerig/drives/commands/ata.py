@@ -17,7 +17,7 @@ IDENTITY_BYTES = 512
 PASS_THROUGH, NO_DATA, PIO_IN, PIO_OUT = 0x85, 3 << 1, 4 << 1, 5 << 1
 READS_BLOCKS, WRITES_BLOCKS = 0x0E, 0x06  # data in blocks, as many as the count says
 IDENTIFY, SET_FEATURES, IDLE = 0xEC, 0xEF, 0xE3
-SET_PASSWORD, ERASE_PREPARE, ERASE_UNIT, DISABLE_PASSWORD = 0xF1, 0xF3, 0xF4, 0xF6
+SET_PASSWORD, UNLOCK, ERASE_PREPARE, ERASE_UNIT, DISABLE_PASSWORD = 0xF1, 0xF2, 0xF3, 0xF4, 0xF6
 SECTOR_BYTES = 512
 CACHE, HAS_CACHE = 82, 1 << 5
 SECURITY, LOCKED = 128, 1 << 2
@@ -52,8 +52,20 @@ def has_cache(descriptor: int) -> bool:
 
 
 def is_locked(descriptor: int) -> bool:
-    """Return whether a disk is locked by ATA's security feature. Raises OSError."""
-    return bool(struct.unpack("<256H", kept_identity(descriptor))[SECURITY] & LOCKED)
+    """Return whether a disk is locked by ATA's security feature. Raises OSError.
+
+    Where the kernel kept that it is, the disk is asked: it may have been unlocked since.
+    """
+    if not _security(kept_identity(descriptor)) & LOCKED:
+        return False
+    try:
+        return bool(_security(identity(descriptor)) & LOCKED)
+    except OSError:
+        return True
+
+
+def _security(page: bytes) -> int:
+    return int(struct.unpack("<256H", page)[SECURITY])
 
 
 def identity(descriptor: int) -> bytes:
@@ -69,6 +81,11 @@ def order(descriptor: int, command: int, feature: int = 0, count: int = 0) -> No
 def set_password(descriptor: int, password: str) -> None:
     """Set a disk's user password, with its master password left as it is. Raises OSError."""
     _write(descriptor, SET_PASSWORD, password)
+
+
+def unlock(descriptor: int, password: str) -> None:
+    """Unlock a disk until its next power-on. Raises OSError where the password is another one."""
+    _write(descriptor, UNLOCK, password)
 
 
 def disable_password(descriptor: int, password: str) -> None:

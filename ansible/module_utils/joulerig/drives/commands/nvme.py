@@ -16,16 +16,17 @@ NVME_IOCTL_ADMIN_CMD, NVME_IOCTL_IO_CMD = 0xC0484E41, 0xC0484E43  # <linux/nvme_
 NVME_IOCTL_ID = 0x4E40
 COMMAND = "<BBHIIIQQII6III"  # struct nvme_passthru_cmd
 GET_LOG_PAGE, IDENTIFY, SET_FEATURES, GET_FEATURES = 0x02, 0x06, 0x09, 0x0A  # opcodes
-RESERVATION_REPORT, SECURITY_RECEIVE = 0x0E, 0x82
+RESERVATION_REPORT, SECURITY_RECEIVE, SANITIZE = 0x0E, 0x82, 0x84
 HEALTH, HEALTH_BYTES, ALL_NAMESPACES = 0x02, 512, 0xFFFFFFFF
 EXTENDED_HEALTH = 0xC0  # as long as the health log
-SANITIZE, SANITIZE_BYTES = 0x81, 512
+SANITIZE_LOG, SANITIZE_BYTES = 0x81, 512
 NAMESPACE, CONTROLLER, ACTIVE_NAMESPACES = 0x00, 0x01, 0x02  # what Identify is asked for
 VOLATILE_WRITE_CACHE = 0x06  # feature
 # Statuses of a Set Features for what a controller cannot change.
 INVALID_FIELD, NOT_CHANGEABLE, STATUS_BITS = 0x002, 0x10E, 0x7FF
 PAGE_BYTES = 4096
 TIMEOUT_MS = 5000
+SANITIZE_TIMEOUT_MS = 60_000  # it begins when the commands before it have ended
 SUPPORTS_RESERVATIONS = 1 << 5  # of the field ONCS
 FORMATS_ALL = 1 << 0  # of the field FNA: a format applies to all namespaces
 SUPPORTS_SECURITY = 1 << 0  # of the field OACS
@@ -83,7 +84,12 @@ def namespace(descriptor: int) -> bytes:
 
 def sanitize_state(descriptor: int) -> int:
     """Return how far the latest sanitize is, as its log numbers that. Raises OSError."""
-    return log(descriptor, SANITIZE, SANITIZE_BYTES)[2] & 0x7
+    return log(descriptor, SANITIZE_LOG, SANITIZE_BYTES)[2] & 0x7
+
+
+def sanitize(descriptor: int, action: int) -> None:
+    """Begin a sanitize by the open namespace. Raises OSError where the drive refuses it."""
+    _send(descriptor, NVME_IOCTL_ADMIN_CMD, SANITIZE, 0, action, 0, 0, SANITIZE_TIMEOUT_MS)
 
 
 def controller(descriptor: int) -> bytes:
@@ -170,7 +176,14 @@ def _nvme(
 
 
 def _send(
-    descriptor: int, request: int, opcode: int, namespace: int, cdw10: int, cdw11: int, size: int
+    descriptor: int,
+    request: int,
+    opcode: int,
+    namespace: int,
+    cdw10: int,
+    cdw11: int,
+    size: int,
+    timeout_ms: int = TIMEOUT_MS,
 ) -> tuple[int, bytes]:
     """Send a command that reads `size` bytes (struct nvme_passthru_cmd); return result and bytes.
 
@@ -179,7 +192,7 @@ def _send(
     page = ctypes.create_string_buffer(size or 1)
     fields = (
         opcode, 0, 0, namespace, 0, 0, 0, ctypes.addressof(page) if size else 0, 0, size,
-        cdw10, cdw11, 0, 0, 0, 0, TIMEOUT_MS, 0,
+        cdw10, cdw11, 0, 0, 0, 0, timeout_ms, 0,
     )  # fmt: skip
     command = bytearray(struct.pack(COMMAND, *fields))
     status = fcntl.ioctl(descriptor, request, command)
