@@ -36,10 +36,14 @@ from joulerig.rig.lab.model import Lab
 
 FOLDER = "bisections"  # of the results
 FEWEST_LEVELS = 2
-LEFT_OUT = ("study", "short", "margin_percent")  # keys of a playbook that a step's campaign has not
+# Keys of a playbook that a step's campaign has not.
+LEFT_OUT = ("study", "registered", "short", "margin_percent")
 MOST_EMPTY = 3  # blocks in a row without two values
 Execute = Callable[[Path, str | None], tuple[int, Path | None]]
 """Run a playbook, or resume its campaign; return exit code and folder as `playbooks.campaign`."""
+
+
+BEGUN = re.compile(r"\d{8}-\d{6}")
 
 
 @dataclass(frozen=True)
@@ -108,6 +112,8 @@ class Session:
             found = json.loads(file.read_text())
             steps = [tuple(int(level) for level in step) for step in found["steps"]]
             begun, known = str(found["begun"]), found["asked"]
+            if not BEGUN.fullmatch(begun):
+                raise ValueError(f"begun: {begun!r:.40} is no time")
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UserError(
                 f"{paths.short(file)}: cannot be read: {error}; --restart begins a new one"

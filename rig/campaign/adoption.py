@@ -8,9 +8,9 @@ from typing import Any
 
 from joulerig.analysis.results.schema import Status
 from joulerig.rig.campaign import contents, factors
-from joulerig.rig.campaign.contents import Contents
 from joulerig.rig.campaign.execution.outcome import failure
 from joulerig.rig.campaign.journal import Journal
+from joulerig.rig.common.bounded import read
 from joulerig.rig.common.errors import UserError
 
 
@@ -39,7 +39,7 @@ def check(host: str, reply: Mapping[str, Any]) -> None:
     """
     if reply.get("failed"):
         raise UserError(f"{host}: {failure(reply)}")
-    found = {name: Contents.model_validate(one) for name, one in reply["found"].items()}
+    found = read(contents.Reply, reply, host).found
     foreign = [contents.adopt_hint(host, name, one) for name, one in found.items() if one.foreign]
     if foreign:
         raise UserError("; ".join(foreign) + "; no run was executed")

@@ -3,47 +3,47 @@
 
 from __future__ import annotations
 
-import json
-import tempfile
 from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
 from joulerig.rig.campaign import drive_record, events, playbook
 from joulerig.rig.campaign.execution.made_drives import is_emulated, is_ram
-from joulerig.rig.campaign.execution.outcome import one_line
-from joulerig.rig.common import paths
-from joulerig.rig.common.errors import UserError
+from joulerig.rig.campaign.execution.outcome import Identity
+from joulerig.rig.common.bounded import MOST_ENTRIES, Line, Lines, Part, Returned, Whole, Word
 from joulerig.rig.lab.model import Lab
 
 NOTHING = "nothing"  # what a blank drive holds
 
 
-class Contents(BaseModel):
+class Contents(Part):
     """What a host found on a drive (module joulerig_contents).
 
     `free`: why it may be wiped, empty where it may not. `problem`: why it is refused in any case;
     where the drive was not found, nothing else is known.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    device: str = ""
-    holds: str = ""
-    identity: dict[str, Any] = {}
-    details: list[str] = []
-    free: str = ""
-    problem: str = ""
-    model: str | None = None
-    serial: str | None = None
-    size_bytes: int | None = None
+    device: Line = ""
+    holds: Line = ""
+    identity: Identity = Identity()
+    details: Lines = []
+    free: Line = ""
+    problem: Line = ""
+    model: Line | None = None
+    serial: Line | None = None
+    size_bytes: Whole | None = None
 
     @property
     def foreign(self) -> bool:
         """Whether it holds what this rig did not make and no person adopted."""
         return not self.problem and not self.free
+
+
+class Reply(Returned):
+    """Reply of module joulerig_contents: what it found, by drive."""
+
+    found: Annotated[dict[Word, Contents], Field(max_length=MOST_ENTRIES)]
 
 
 def arguments(lab: Lab, host: str, names: Iterable[str]) -> dict[str, Any]:
@@ -66,22 +66,11 @@ def ask(lab: Lab, asked: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str,
 
     Of a host that could not be asked, the reason.
     """
-    log = paths.var() / "log" / "contents.log"
-    with tempfile.TemporaryDirectory(prefix="joulerig-") as folder:
-        file = Path(folder) / "asked.json"
-        file.write_text(json.dumps({"contents_of": asked}))
-        shipped = paths.share() / "playbooks" / "contents.yml"
-        code = playbook.ansible(shipped, lab.inventory, log=log, words=["-e", f"@{file}"])
-    found: dict[str, dict[str, Contents] | str] = {}
-    for event in next(events.follow(playbook.events_file(log))):
-        if event["event"] == events.CONTENTS:
-            answer = {name: Contents.model_validate(one) for name, one in event["found"].items()}
-            found[event["host"]] = answer
-        elif event["event"] == events.FAILED and "host" in event:
-            found[event["host"]] = one_line(event["message"])
-    if code and not found:
-        raise UserError(f"{playbook.failure(log)} ({paths.short(log)})")
-    return {host: found.get(host, "gave no answer") for host in asked}
+    name = "adopt.yml" if any("adopt" in one for one in asked.values()) else "contents.yml"
+    found = playbook.replies(
+        name, lab.inventory, log="contents.log", asked=asked, event=events.CONTENTS, model=Reply
+    )
+    return {host: one if isinstance(one, str) else one.found for host, one in found.items()}
 
 
 def adopt_hint(host: str, drive: str, one: Contents) -> str:

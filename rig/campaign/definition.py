@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,15 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    Field,
-    NonNegativeInt,
-    PositiveFloat,
-    PositiveInt,
-    create_model,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, create_model, field_validator, model_validator
 
 from joulerig.analysis import studies
 from joulerig.analysis.compare import races
@@ -45,28 +38,32 @@ from joulerig.rig.campaign.lanes import control, rules
 from joulerig.rig.campaign.policies import equivalents, failures
 from joulerig.rig.common import paths, sizes
 from joulerig.rig.common.errors import Strict, UserError, validate
+from joulerig.rig.common.numbers import MOST_COUNT, Count, PositiveSeconds, Seconds, Seed
 from joulerig.rig.lab import definitions, filesystems, kernels, virtual
 from joulerig.rig.lab.model import MIB, Drive, Lab, Name, TestHost
 from joulerig.rig.workloads import fio_job
+
+MOST_HOURS = 24 * 3660
+MOST_RUNS = 200_000  # of a plan, excluded ones among them
 
 
 class Phases(Strict):
     """Lengths of the phases that have one; prepare and precondition take what they take."""
 
-    rest_seconds: NonNegativeInt = 5
+    rest_seconds: Seconds = 5
     """Soak before idle. An SSD that was just written to folds its cache and collects garbage."""
-    idle_seconds: NonNegativeInt = 5
+    idle_seconds: Seconds = 5
     """The drive is mounted and nothing loads it."""
-    workload_seconds: PositiveInt = 60
+    workload_seconds: PositiveSeconds = 60
     """The load."""
-    tail_seconds: NonNegativeInt = 5
+    tail_seconds: Seconds = 5
     """After the load, still measured. AI to quiescence takes 5 s of idle power to settle in it."""
 
 
 class Waveforms(Strict):
     """Recording of each run's volts and amps at the full sample rate, with a file size limit."""
 
-    max_megabytes: Annotated[float, Field(ge=0.1)] = 512
+    max_megabytes: Annotated[float, Field(ge=0.1, le=1e9)] = 512
     """Most that one file may take."""
 
 
@@ -77,15 +74,15 @@ class Precondition(Strict):
     """How the whole drive is purged: blkdiscard, NVMe's format or sanitize, SCSI's UNMAP, ATA's
     secure erase, or the first that the drive says it can: format, sanitize, discard, unmap, secure
     erase."""
-    passes: NonNegativeInt = 2
+    passes: Annotated[int, Field(ge=0, le=1000)] = 2
     """How often the drive is written, from its beginning to its end (or to `use_bytes`)."""
     job: Level = "randwrite"
     """The load of the rounds: a fio job of `workloads/precondition/`, on the raw drive."""
-    round_seconds: PositiveInt = 60
+    round_seconds: PositiveSeconds = 60
     """Length of a round."""
-    max_rounds: Annotated[int, Field(ge=steady_state.ROUNDS)] = 25
+    max_rounds: Annotated[int, Field(ge=steady_state.ROUNDS, le=MOST_COUNT)] = 25
     """Most rounds; the drive need not get steady."""
-    reuse_within: Annotated[float, Field(ge=0)] = 0.5
+    reuse_within: Annotated[float, Field(ge=0, le=1e6)] = 0.5
     """A preconditioning holds until this fraction of the drive's capacity (or of `use_bytes`) was
     written or discarded since; 0: never."""
 
@@ -103,9 +100,9 @@ class Precondition(Strict):
 class HoldRules(Strict):
     """What a run waits for before it begins, and goes on by itself once it has passed."""
 
-    drive_celsius: PositiveFloat | None = 60
+    drive_celsius: Annotated[float, Field(gt=0, le=1000)] | None = 60
     """A drive of the run reports at least this; null: not looked at."""
-    host_load: PositiveFloat | None = 0.5
+    host_load: Annotated[float, Field(gt=0, le=MOST_COUNT)] | None = 0.5
     """Something else keeps more than so many of the host's processors busy; at most
     `hold_minutes`. Not of virtual hosts. null: not looked at."""
     meters: bool = True
@@ -115,16 +112,50 @@ class HoldRules(Strict):
     with a new calibration."""
 
 
+class RegisteredClaim(Strict):
+    """The part of a study's claim that is fixed before it is measured."""
+
+    least: Annotated[float, Field(ge=1, le=1000)] = 1.0
+    """The smallest ratio that a claim of a ratio above 1 can have meant."""
+    cells: Annotated[dict[Name, Level | list[Level]], Field(min_length=1)]
+    """The levels of factors whose combinations are the cells that the claim names. Where one of
+    them has no run that is ok, the claim is not decided."""
+
+
+SlowMotion = Annotated[float, Field(ge=1, le=100)]
+
+
+class Registered(Strict):
+    """The terms by which a study's claims are judged, fixed before the campaign runs."""
+
+    ladder: Annotated[list[SlowMotion], Field(min_length=2)]
+    """Factors of slow motion, ascending. On a virtual lab a claim about time or energy is decided
+    where two neighbouring ones agree."""
+    hours: Annotated[float, Field(gt=0, le=MOST_HOURS)]
+    """What all attempts of the short form may take together: `make studies` begins none after."""
+    greatest_width: Annotated[float, Field(gt=1, le=1000)]
+    """An interval whose upper limit is more than so many times the lower one decides nothing."""
+    claims: dict[str, RegisteredClaim]
+    """Each claim of the study, by its key."""
+
+    @field_validator("ladder")
+    @classmethod
+    def _ascends(cls, ladder: list[float]) -> list[float]:
+        if any(one >= other for one, other in itertools.pairwise(ladder)):
+            raise ValueError(f"{ladder}; allowed: each factor greater than the one before it")
+        return ladder
+
+
 class StopRule(Strict):
     """When to give up before the plan is done."""
 
-    failures_in_a_row: PositiveInt = 5
+    failures_in_a_row: Count = 5
     """Give up a host after so many failed runs; the others stay planned."""
-    same_cause_in_a_row: PositiveInt = 5
+    same_cause_in_a_row: Count = 5
     """Give up a host after so many runs that ended for the same cause, of whatever status but `ok`
     and `partial`, with the same reason but for numbers and the drive. Runs that the host is unable
     to execute do not count as long as they have a level in common."""
-    hours: PositiveFloat | None = None
+    hours: Annotated[float, Field(gt=0, le=MOST_HOURS)] | None = None
     """Start no run after so many hours."""
 
 
@@ -143,20 +174,20 @@ class Campaign(Strict):
     """The levels of each factor."""
     exclude: list[Exclusion] = []
     """Cells that are not run, each with a reason."""
-    replicates: PositiveInt = 5
+    replicates: Count = 5
     """Runs of each cell."""
     order: Literal["random", "as-written", "racing"] = "random"
     """`random`: each replicate is a block, in its own random order. `racing`: so too, and after
     each block cells that are certainly behind the best one are run no more."""
     margin_percent: Annotated[float, Field(gt=0, lt=100)] | None = None
     """Of a race: it ends where all cells left are within so many per cent of the best one."""
-    seed: NonNegativeInt = 1
+    seed: Seed = 1
     """Seed of the order and of the loads."""
     write_cache: WriteCache | None = None
     """The drives' write cache in every run; left out: as the drive has it."""
     phases: Phases = Phases()
     """Lengths of the phases."""
-    slow_motion: Annotated[float, Field(ge=1, le=100)] | Literal["auto"] = 1.0
+    slow_motion: SlowMotion | Literal["auto"] = 1.0
     """How many seconds a second of a virtual lab lasts from rest to tail, so that drives and not
     the emulated processor set the pace; `auto`: so many that the test host is as fast as this
     machine. Physical hosts, and virtual ones under KVM, are never slowed down."""
@@ -174,7 +205,7 @@ class Campaign(Strict):
     CPU time per request: for hard disks."""
     time_free_nids: bool = False
     """Time f2fs's fsync, and its search for free node numbers, by probes in the kernel."""
-    hold_minutes: Annotated[float, Field(ge=0)] = 10
+    hold_minutes: Annotated[float, Field(ge=0, le=60 * MOST_HOURS)] = 10
     """How long a run waits for InfluxDB, powerd, its meters and an idle host before it begins
     without them; the energy that powerd has arrives later."""
     holds: HoldRules = HoldRules()
@@ -192,8 +223,11 @@ class Campaign(Strict):
     cell of each drive is also run alone on its host: the control for cross-talk."""
     study: Literal[tuple(studies.STUDIES)] | None = None
     """The published study whose claims the report judges."""
+    registered: Registered | None = None
+    """What those claims are judged by; required with `study`."""
     short: dict[str, Any] | None = None
-    """What the short form (`--short`) has instead: any key but `name`, `question` and `study`."""
+    """What the short form (`--short`) has instead: any key but `name`, `question`, `study` and
+    `registered`."""
 
     def levels(self, factor: str) -> list[str]:
         """Return the levels of a factor; none where the campaign does not vary it."""
@@ -207,7 +241,12 @@ class Campaign(Strict):
     @property
     def varied(self) -> list[str]:
         """Return the factors of which there are several levels, the drive among them."""
-        return [name for name in ("drive", *type(self.factors).model_fields) if len(self.levels(name)) > 1]
+        return [name for name in self.known_factors if len(self.levels(name)) > 1]
+
+    @property
+    def known_factors(self) -> tuple[str, ...]:
+        """Return the factors that a campaign can vary, the drive among them."""
+        return ("drive", *type(self.factors).model_fields)
 
     @model_validator(mode="after")
     def _can_race(self) -> Campaign:
@@ -222,6 +261,26 @@ class Campaign(Strict):
 
     _drives_once = field_validator("drives")(each_once)
     _each_cause = field_validator("on_failure", mode="before")(failures.complete)
+
+    @model_validator(mode="after")
+    def _is_registered(self) -> Campaign:
+        """Refuse a study without a registration of each of its claims, before it runs."""
+        if (self.study is None) != (self.registered is None):
+            raise ValueError("study and registered: one without the other; allowed: both or none")
+        if self.study is None or self.registered is None:
+            return self
+        known = [claim.key for claim in studies.STUDIES[self.study].claims]
+        if sorted(known) != sorted(self.registered.claims):
+            found = ", ".join(self.registered.claims) or "none"
+            raise ValueError(f"registered.claims: {found}; allowed: each of {', '.join(known)}")
+        for key, claim in self.registered.claims.items():
+            for factor in claim.cells:
+                if factor not in self.known_factors:
+                    raise ValueError(f"registered.claims.{key}.cells: {factor!r} is no factor of a campaign")
+        if self.slow_motion not in self.registered.ladder:
+            rungs = ", ".join(f"{k:g}" for k in self.registered.ladder)
+            raise ValueError(f"slow_motion: {self.slow_motion}; allowed: of the registered ladder, {rungs}")
+        return self
 
     @model_validator(mode="after")
     def _said_once(self) -> Campaign:
@@ -285,7 +344,7 @@ def short_form(mapping: Any, source: str) -> dict[str, Any]:
     short = mapping.get("short") if isinstance(mapping, dict) else None
     if not isinstance(short, dict):
         raise UserError(f"{source}: campaign.short: missing; leave out --short to run the full campaign")
-    allowed = sorted(set(Campaign.model_fields) - {"name", "question", "study", "short"})
+    allowed = sorted(set(Campaign.model_fields) - {"name", "question", "study", "registered", "short"})
     for key in short:
         if key not in allowed:
             raise UserError(f"{source}: campaign.short: unknown key {key!r}; allowed: {', '.join(allowed)}")
@@ -323,6 +382,7 @@ def parse(mapping: Any, lab: Lab, source: str, *, short: bool = False) -> Campai
                     )
     _check_race(campaign, lab, source)
     _check_equivalents(campaign, lab, source)
+    _check_runs(campaign, lab, source)
     cells = plan_cells(campaign, lab)
     rules.check(campaign, cells, factors, lab, source)
     _check_precondition(campaign, lab, source)
@@ -330,6 +390,19 @@ def parse(mapping: Any, lab: Lab, source: str, *, short: bool = False) -> Campai
     _check_packages(cells, lab, source)
     _check_levels(cells, factors, campaign, lab, source)
     return campaign
+
+
+def _check_runs(campaign: Campaign, lab: Lab, source: str) -> None:
+    """Refuse a plan of more than `MOST_RUNS`, before it is made. Raises UserError."""
+    there = _drives(lab)
+    cells = math.prod(map(len, _varied(campaign).values())) * sum(
+        len(there[drive]) for drive in campaign.drives
+    )
+    if (runs := cells * campaign.replicates) > MOST_RUNS:
+        raise UserError(
+            f"{source}: campaign.replicates: {campaign.replicates} of {cells} cells are {runs} runs;"
+            f" allowed: at most {MOST_RUNS} runs"
+        )
 
 
 def _check_levels(
@@ -460,9 +533,14 @@ def _known(source: str, key: str, values: list[str], allowed: Mapping[str, Any])
             raise UserError(f"{source}: campaign.{key}: {value!r} is {definitions.allowed(value, allowed)}")
 
 
+def _varied(campaign: Campaign) -> dict[str, list[str]]:
+    """Return the levels of each factor that a campaign varies."""
+    return {key: levels for key, levels in campaign.factors.model_dump().items() if levels}
+
+
 def plan_cells(campaign: Campaign, lab: Lab) -> list[PlannedRun]:
     """Return a run of each cell, in the order in which the campaign writes its levels."""
-    factors = {key: levels for key, levels in campaign.factors.model_dump().items() if levels}
+    factors = _varied(campaign)
     hosts = _drives(lab)
     combinations = [
         dict(zip(factors, levels, strict=True)) for levels in itertools.product(*factors.values())
@@ -516,6 +594,9 @@ PURGES = {
     "sata-ssd": ("auto", "discard", "unmap", "secure-erase"),
 }
 OVERHEAD_SECONDS = 10.0  # mkfs, layout and Ansible of a run
+# In which a host watches the drives of a call before it changes them
+# (module_utils/joulerig/drives/uses/stillness.py): all of a run's in the same second.
+WATCH_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -548,7 +629,7 @@ class Bounds:
     def outside_seconds(self, work: Work) -> float:
         """Return the seconds of a run outside the phases whose length the campaign declares."""
         slowest = min(FILL_BYTES_PER_SECOND.get(drive.interface, 1e8) for drive in work.drives.values())
-        return OVERHEAD_SECONDS + work.filled_bytes / slowest
+        return OVERHEAD_SECONDS + WATCH_SECONDS + work.filled_bytes / slowest
 
     def bytes_per_second(self, work: Work) -> dict[str, float]:
         """Return what the load writes to each of the run's drives."""
@@ -560,7 +641,8 @@ class Bounds:
 
     def precondition(self, asked: Precondition, drive: Drive, used_bytes: int) -> tuple[float, float]:
         """Return the seconds of a precondition of that much of a drive, and the bytes written."""
-        return precondition_cost(asked, drive.interface, used_bytes)
+        seconds, written = precondition_cost(asked, drive.interface, used_bytes)
+        return seconds + WATCH_SECONDS, written
 
 
 @dataclass(frozen=True)
@@ -635,7 +717,7 @@ def works(campaign: Campaign, lab: Lab, runs: Iterable[PlannedRun]) -> Works:
         size = sum(one.size_bytes for one in drives.values())
         if campaign.use_bytes:
             copies = spec.arrays[drive].most_copies if drive in spec.arrays else 1
-            size = min(size, campaign.use_bytes * copies)
+            size = campaign.use_bytes * copies
         return drives, size
 
     @functools.cache

@@ -16,14 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from joulerig import sqlite
 from joulerig.analysis.results.campaign import UNIT_BYTES, current_recipe
 from joulerig.rig.campaign import definition as campaigns
 from joulerig.rig.campaign import factors
-from joulerig.rig.campaign.execution.outcome import RunOutcome, Touched
+from joulerig.rig.campaign.execution.outcome import Identity, RunOutcome, Touched
 from joulerig.rig.common import paths
+from joulerig.rig.common.bounded import GREATEST, read
 from joulerig.rig.common.errors import UserError
-from joulerig.rig.common.sqlite import transaction
 from joulerig.rig.lab.model import Lab
+from joulerig.sqlite import transaction
 
 SCHEMA = Path(__file__).parent / "drive_record.sql"
 VERSION = 1
@@ -40,7 +42,7 @@ class DriveRecord:
     def __init__(self, path: Path | None = None) -> None:
         self._path = path or paths.var() / "drives.sqlite"
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._db = sqlite3.connect(self._path, isolation_level=None, timeout=30)
+        self._db = sqlite.connect(self._path)
         self._db.row_factory = sqlite3.Row
         try:
             version = self._version()
@@ -221,24 +223,29 @@ def run_begins(run: Mapping[str, Any], lab: Lab) -> None:
 def run_ended(run: Mapping[str, Any], outcome: RunOutcome, lab: Lab) -> None:
     """Note what a run did to its drives, by its outcome."""
     untouched = Touched() if outcome.changed else Touched(write_bytes=0, discard_bytes=0)
-    health = outcome.health.after or {}
-    made = {"by": run["id"], "command": " ".join(outcome.settings.get("mkfs") or [])}
+    health = outcome.health.after if isinstance(outcome.health.after, dict) else {}
+    made = {"by": run["id"], "command": outcome.mkfs}
     serials = _serials(run, lab)
     with DriveRecord() as record:
         for drive, serial in serials.items():
             amounts = outcome.touched.get(drive, untouched).model_dump()
             counter = counter_bytes(health.get(drive) if len(serials) > 1 else health)
             ended = {"by": run["id"], **amounts, "counter_bytes": counter}
-            events = [("made", made)] if made["command"] else []
+            events: list[tuple[str, Mapping[str, Any]]] = [("made", made)] if made["command"] else []
             if drive in outcome.made:
-                events.append((IDENTIFIED, {"by": run["id"], "identity": outcome.made[drive]}))
+                events.append(content_event(run["id"], outcome.made[drive]))
             record.note([serial], [*events, ("ended", ended)])
 
 
-def identified(serial: str, by: str, identity: Mapping[str, Any]) -> None:
+def identified(serial: str, by: str, identity: Identity) -> None:
     """Note by what the content of a drive is known, which `by` made."""
     with DriveRecord() as record:
-        record.note([serial], [(IDENTIFIED, {"by": by, "identity": identity})])
+        record.note([serial], [content_event(by, identity)])
+
+
+def content_event(by: str, identity: Identity) -> tuple[str, Mapping[str, Any]]:
+    """Return the event of a drive whose content is known."""
+    return IDENTIFIED, {"by": by, "identity": identity.model_dump(mode="json")}
 
 
 def known(serial: str) -> dict[str, Any] | None:
@@ -248,7 +255,7 @@ def known(serial: str) -> dict[str, Any] | None:
     """
     with DriveRecord() as record:
         found = [one["identity"] for one in record.events(serial) if one["event"] == IDENTIFIED]
-    return found[-1] if found else None
+    return read(Identity, found[-1], "drives.sqlite").model_dump(mode="json") if found else None
 
 
 def written_so_far(serials: Iterable[str]) -> dict[str, int]:
@@ -273,7 +280,7 @@ def written_for(campaign: str, path: Path) -> dict[str, int | None]:
     only read. Raises sqlite3.Error.
     """
     found: dict[str, int | None] = {}
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10)) as database:
+    with closing(sqlite.read(path)) as database:
         rows = database.execute(
             "SELECT serial, json_extract(detail, '$.write_bytes') FROM event WHERE event = 'ended'"
             " AND substr(json_extract(detail, '$.by'), 1, ?) = ?",
@@ -304,7 +311,14 @@ def counter_bytes(health: Mapping[str, Any] | None) -> int | None:
 
     The report is the JSON of nvme smart-log or smartctl.
     """
-    health = health or {}
+    try:
+        count = _counted(health or {})
+    except (TypeError, ValueError, AttributeError, LookupError):  # a report of another shape has none
+        return None
+    return count if count is not None and 0 <= count <= GREATEST else None
+
+
+def _counted(health: Mapping[str, Any]) -> int | None:
     if (units := health.get("data_units_written")) is not None:
         return int(units) * UNIT_BYTES
     pages = (health.get("ata_device_statistics") or {}).get("pages") or []
@@ -314,7 +328,7 @@ def counter_bytes(health: Mapping[str, Any] | None) -> int | None:
         for entry in page.get("table") or []
         if entry.get("name") == "Logical Sectors Written" and (entry.get("flags") or {}).get("valid")
     ]
-    return sectors[0] * health["logical_block_size"] if sectors and "logical_block_size" in health else None
+    return int(sectors[0]) * int(health["logical_block_size"]) if sectors else None
 
 
 def _gb(amount: float) -> str:

@@ -14,13 +14,18 @@ from pathlib import Path
 from typing import Any
 
 ENVIRONMENT = "JOULERIG_EVENTS"
-FAILED, NOTE, CONTENTS, RESERVATION, FACTS = "failed", "note", "contents", "reservation", "facts"
-COMMAND = "command"
-# Whose result is an event.
-CONTENTS_MODULE, RESERVATION_ACTION = "joulerig_contents", "joulerig_reservation"
-FACTS_MODULE, COMMAND_MODULE = "joulerig_facts", "joulerig_command"
-# What of its result makes the event FACTS.
-FACTS_KEYS = ("machine", "disks", "declared", "nvdimms")
+FAILED, NOTE = "failed", "note"
+HANDED_ACTION, RESERVATION_ACTION = "joulerig_handed", "joulerig_reservation"  # whose result is an event
+# The event of each module's result.
+CONTENTS, FACTS, COMMAND, RESERVATION = "contents", "facts", "command", "reservation"
+STOPPED = "stopped"
+BY_MODULE = {
+    "joulerig_contents": CONTENTS,
+    "joulerig_facts": FACTS,
+    "joulerig_command": COMMAND,
+    "joulerig_reservation": RESERVATION,
+    "joulerig_calls": STOPPED,
+}
 
 
 def write(event: str, **detail: Any) -> None:

@@ -4,16 +4,20 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sqlite3
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import closing
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from joulerig import atomic
+from joulerig import atomic, sqlite
 from joulerig.analysis.powercut.folder import is_former
+from joulerig.analysis.results import journal as journals
 from joulerig.analysis.results.journal import (
+    ID,
     VERSION,
     JournalError,
     create_indexes,
@@ -32,11 +36,14 @@ from joulerig.analysis.results.schema import (
     EventKind,
     Status,
 )
+from joulerig.errors import JoulerigError
 from joulerig.rig.common import paths
 from joulerig.rig.common import process as processes
+from joulerig.rig.common.bounded import one_line
+from joulerig.rig.common.claim import WATCH_SECONDS, Claim, Standing
 from joulerig.rig.common.errors import UserError
-from joulerig.rig.common.sqlite import transaction
 from joulerig.rig.lab import virtual
+from joulerig.sqlite import transaction
 
 # A status only worsens; what may follow what.
 ALLOWED: dict[str, set[Status]] = {
@@ -56,19 +63,33 @@ USUAL_CAUSE: dict[str, Cause] = {
 }
 
 
+class TakenOverError(JoulerigError):
+    """Another process executes the campaign: this one is to do nothing more.
+
+    It is no UserError, which executors handle and go on.
+    """
+
+
 class Journal:
     """The journal of one campaign. Every method that writes is one transaction.
 
-    Its times are the lab's: of a campaign on a virtual lab, of that one's clock.
+    Its times are the lab's: of a campaign on a virtual lab, of that one's clock. `executor`: the
+    process (`process.identity`) in whose name it is used; every method that writes raises
+    TakenOverError once another process has the campaign.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, executor: str | None = None) -> None:
         path = folder / "journal.sqlite"
         if not path.is_file():
             raise UserError(f"{paths.short(folder)}: not a campaign (no journal.sqlite)")
-        self.folder = folder
+        if not re.fullmatch(ID, folder.name):
+            raise UserError(
+                f"{paths.short(folder)!r}: no campaign's folder has such a name;"
+                " allowed: letters, digits, '.', '_' and '-': rename it"
+            )
+        self.folder, self._user = folder, executor
         # Threads of lanes use it one after the other (side_by_side/turn.py).
-        self._db = sqlite3.connect(path, isolation_level=None, timeout=30, check_same_thread=False)
+        self._db = sqlite.connect(path)
         self._db.row_factory = sqlite3.Row
         try:
             if read_version(self._db) < VERSION:
@@ -91,8 +112,8 @@ class Journal:
             raise UserError(f"{paths.short(folder)}: already exists") from None
         unfinished = folder / "journal.sqlite.new"
         try:
-            with closing(sqlite3.connect(unfinished, isolation_level=None)) as db:
-                db.execute("PRAGMA journal_mode = WAL")
+            with closing(sqlite.connect(unfinished)) as db:
+                db.execute(f"PRAGMA journal_mode = {sqlite.journal_mode(folder)}")
                 db.execute("BEGIN")
                 create_tables(db)
                 _insert(db, "campaign", campaign)
@@ -109,6 +130,21 @@ class Journal:
 
     def close(self) -> None:
         self._db.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Open a transaction, in which no other process can take the campaign over."""
+        with transaction(self._db):
+            self.raise_if_taken_over()
+            yield
+
+    def raise_if_taken_over(self) -> None:
+        """Raise TakenOverError where another process executes what this one's user executed."""
+        if self._user and (by := self.claimed.executor) != self._user:
+            raise TakenOverError(
+                f"{paths.short(self.folder)}: {processes.shown(by or '')} has taken it over;"
+                " this one does nothing more"
+            )
 
     def _event(self, run: str | None, event: EventKind, detail: Mapping[str, Any]) -> None:
         _event(self._db, self._now(), run, event, detail)
@@ -132,6 +168,13 @@ class Journal:
             (Status.RUNNING,),
         )
         return [dict(row) for row in rows]
+
+    def hosts_at_work(self) -> list[str]:
+        """Return the hosts that may be in an attempt whose end is not known."""
+        rows = self._db.execute(
+            "SELECT DISTINCT host FROM attempt JOIN run ON run.id = run WHERE attempt.ended_ns IS NULL"
+        )
+        return sorted(row["host"] for row in rows)
 
     def run(self, run: str) -> dict[str, Any]:
         """Return one run, by its id."""
@@ -161,7 +204,7 @@ class Journal:
         Its `attempt` is the number of the attempt that begins; where `begun`, one that began before
         and whose end is not known goes on. Such a run comes first.
         """
-        with transaction(self._db):
+        with self._writing():
             row = self._next(host, drive)
             return self._begin(row["id"]) if row else None
 
@@ -173,7 +216,7 @@ class Journal:
         It keeps its cell, block and earlier attempts. One that its host may still have an outcome
         of stays there. `serials` of (host, drive) are noted. None where there is none.
         """
-        with transaction(self._db):
+        with self._writing():
             aside = [other for other in self.hosts_set_aside() if other != host]
             rows = self._db.execute(
                 f"SELECT * FROM run WHERE host IN ({', '.join('?' for _ in aside)}) AND status = ?"
@@ -229,7 +272,7 @@ class Journal:
         due = "SELECT count(*) FROM run WHERE host = ? AND status IN (?, ?)"
         return any(
             event == EventKind.BEGUN
-            and processes.is_alive(detail["process"])
+            and processes.is_alive(detail["process"])  # one of this campaign's, so it is seen from here
             and self._db.execute(due, (host, Status.PLANNED, Status.RUNNING)).fetchone()[0]
             for host, (event, detail) in self._last_of_hosts().items()
             if host in hosts
@@ -254,7 +297,7 @@ class Journal:
 
     def take_block(self, host: str) -> list[dict[str, Any]]:
         """Take the planned runs of the next block of `host`, which are running then."""
-        with transaction(self._db):
+        with self._writing():
             if (row := self._next(host)) is None:
                 return []
             rows = self._db.execute(
@@ -299,45 +342,108 @@ class Journal:
         self._db.execute("UPDATE run SET started_ns = ? WHERE id = ?", (started, run))
         return {**self.run(run), "attempt": number, "begun": begun}
 
-    def claim(self, process: str) -> None:
+    def claim(self, process: str, over: Claim | None = None) -> None:
         """Make `process` the one that executes the campaign, which is asked to go on.
 
-        Its workers end with it (`ansible_channel.end_with_ansible`), so no lock of theirs is
-        needed. Raises UserError while another one does.
+        From then on the journal is used in its name. Its workers end with it
+        (`ansible_channel.end_with_ansible`), so no lock of theirs is needed. `over`: a silent claim
+        (`listen`) that is taken over. Raises UserError while another process has the campaign.
         """
+        self._share()
         create_indexes(self._db)
         with transaction(self._db):
-            self._raise_if_executed(but=process)
-            self._db.execute("UPDATE campaign SET executor = ?, asked = NULL", (process,))
-
-    def _raise_if_executed(self, but: str | None = None) -> None:
-        if (other := self.executor) and other != but:
-            raise UserError(
-                f"{paths.short(self.folder)}: is executed by {processes.shown(other)};"
-                " wait for its end, or end it by 'rig stop'"
+            if over is None or self.claimed != over:
+                self._raise_if_claimed(but=process)
+            else:
+                detail = {"from": over.executor, "by": process}
+                self._event(None, EventKind.TAKEN_OVER, detail)
+            self._db.execute(
+                "UPDATE campaign SET executor = ?, heartbeat_ns = ?, asked = NULL", (process, time.time_ns())
             )
+        self._user = process
+
+    def _share(self) -> None:
+        """Choose SQLite's mode for the journal's file system, which may be a shared one."""
+        if (mode := sqlite.journal_mode(self.folder)) != "WAL":
+            try:
+                self._db.execute(f"PRAGMA journal_mode = {mode}")
+            except sqlite3.OperationalError as error:
+                raise UserError(f"{paths.short(self.folder)}: another process reads it: {error}") from None
+
+    def listen(self, say: Callable[[str], None], sleep: Callable[[float], None] = time.sleep) -> Claim | None:
+        """Listen for the executor's heartbeat; return the claim that may be taken over.
+
+        None: nothing need be taken over. Clocks of machines differ, so that a heartbeat that
+        comes counts, whatever its time is. Raises UserError where the campaign is executed.
+        """
+        if not (before := self.claimed).may_be_taken_over:
+            self._raise_if_claimed()
+            return None
+        who = processes.shown(before.executor or "")
+        say(f"{who} is silent; listening for its heartbeat for {WATCH_SECONDS:g} s")
+        for _ in range(int(WATCH_SECONDS)):
+            sleep(1.0)
+            if self.claimed != before:
+                raise UserError(
+                    f"{paths.short(self.folder)}: is executed by {who}, whose heartbeat came meanwhile: the"
+                    " clock of its machine, or of this one, is wrong; nothing was taken over"
+                )
+        return before
+
+    def beat(self, process: str) -> None:
+        """Renew the heartbeat of a process, if it has the campaign."""
+        self._set_heartbeat(process, time.time_ns())
+
+    def has_ended(self, process: str) -> None:
+        """Note that a process has ended, if it has the campaign."""
+        self._set_heartbeat(process, None)
+
+    def _set_heartbeat(self, process: str, heartbeat_ns: int | None) -> None:
+        query = "UPDATE campaign SET heartbeat_ns = ? WHERE executor = ?"
+        self._db.execute(query, (heartbeat_ns, process))
+
+    @property
+    def claimed(self) -> Claim:
+        """Return the claim of the process that executes the campaign, or did last."""
+        return Claim.from_row(self._db.execute("SELECT executor, heartbeat_ns FROM campaign").fetchone())
+
+    def obstacle(self) -> str:
+        """Say why no other process may execute the campaign, and the way on; empty if one may."""
+        return self.claimed.obstacle(self.resumption)
+
+    @property
+    def resumption(self) -> str:
+        """Return the command that resumes the campaign."""
+        campaign = self.campaign
+        playbook = one_line(campaign["provenance"].get("playbook") or "PLAYBOOK")
+        return f"rig run {playbook} --resume {campaign['id']}"
+
+    def _raise_if_claimed(self, but: str | None = None) -> None:
+        if self.claimed.executor != but and (obstacle := self.obstacle()):
+            raise UserError(f"{paths.short(self.folder)}: {obstacle}")
 
     @property
     def executor(self) -> str | None:
         """Return the process that executes the campaign now (`process.identity`); None: none."""
-        found: str | None = self._db.execute("SELECT executor FROM campaign").fetchone()[0]
-        return found if found and processes.is_alive(found) else None
+        claim = self.claimed
+        return claim.executor if claim.standing == Standing.EXECUTED else None
 
     @property
     def asked(self) -> Asked | None:
-        """Return what the executors are asked; None: to go on."""
+        """Return what the executors are asked; None: to go on. Raises TakenOverError."""
+        self.raise_if_taken_over()
         found = self._db.execute("SELECT asked FROM campaign").fetchone()[0]
         return next((one for one in Asked if one == found), None)
 
     def ask(self, what: Asked | None, by: str = "") -> None:
         """Ask the executors to pause, to stop, or to go on (None). `by`: who asks."""
-        with transaction(self._db):
+        with self._writing():
             self._db.execute("UPDATE campaign SET asked = ?", (what,))
             self._note_asked(what or "go on", by)
 
     def note_asked(self, to: str, by: str) -> None:
         """Record that a person asked for something while no executor is there to be asked."""
-        with transaction(self._db):
+        with self._writing():
             self._note_asked(to, by)
 
     def _note_asked(self, to: str, by: str) -> None:
@@ -358,7 +464,7 @@ class Journal:
         """
         cause = cause or USUAL_CAUSE[status]
         now = self._now()
-        with transaction(self._db):
+        with self._writing():
             for table, rows in tables.items():
                 for row in rows:
                     _insert(self._db, table, {"run": run, **row})
@@ -375,7 +481,7 @@ class Journal:
         This is the one way in which a status gets better: its work stands, and what was missing of
         its energy has arrived. Raises ValueError for any other run or status.
         """
-        with transaction(self._db):
+        with self._writing():
             was = self._status(run)
             if not {was, status} <= {*WORKED}:
                 raise ValueError(f"run {run}: {was} cannot become {status} by what arrived later")
@@ -429,7 +535,7 @@ class Journal:
         Both in one transaction: who is out, and by which look. Return the looks that are new: each
         is noted once.
         """
-        with transaction(self._db):
+        with self._writing():
             noted = self._db.execute("SELECT detail FROM event WHERE event = ?", (EventKind.LOOK,)).fetchall()
             known = {(detail["race"], detail["look"]) for row in noted for detail in [json.loads(row[0])]}
             new = [look for look in looks if (look["race"], look["look"]) not in known]
@@ -451,17 +557,17 @@ class Journal:
         with its controller. Raises UserError while another process than `executor` executes the
         campaign.
         """
-        with transaction(self._db):
-            self._raise_if_executed(but=executor)
+        with self._writing():
+            self._raise_if_claimed(but=executor)
             marks = ", ".join("?" for _ in PASSING)
             rows = self._db.execute(
                 "SELECT id, run.status FROM run LEFT JOIN attempt ON attempt.run = run.id AND number ="
                 " (SELECT max(number) FROM attempt WHERE run = run.id)"
-                f" WHERE run.status = ? OR (run.status IN (?, ?, ?, ?) AND cause IN ({marks}))"
+                f" WHERE run.status = ? OR (run.status IN (?, ?, ?, ?, ?) AND cause IN ({marks}))"
                 " OR (run.status = ? AND cause IS NULL) ORDER BY ordinal",
                 (
                     Status.RUNNING,
-                    *(Status.LOST, Status.REFUSED, Status.NOT_RUN, Status.FAILED),
+                    *(Status.LOST, Status.REFUSED, Status.NOT_RUN, Status.FAILED, Status.PARTIAL),
                     *PASSING,
                     Status.LOST,
                 ),
@@ -480,8 +586,8 @@ class Journal:
         `goes_on`: as in `give_back`. `by`: what the person asked by. Raises UserError while the
         campaign is being executed.
         """
-        with transaction(self._db):
-            self._raise_if_executed()
+        with self._writing():
+            self._raise_if_claimed()
             for run in runs:
                 if not goes_on:
                     self._end_open_attempt(run)
@@ -501,7 +607,7 @@ class Journal:
 
     def plan_again(self, run: str, by: str) -> None:
         """Plan a run again whose attempt ended; `by`: what decided that."""
-        with transaction(self._db):
+        with self._writing():
             self._plan_again(run, self._status(run), by=by)
 
     def _plan_again(self, run: str, was: str, **detail: object) -> None:
@@ -522,13 +628,13 @@ class Journal:
 
     def conclude(self) -> None:
         """Mark the campaign as over."""
-        with transaction(self._db):
+        with self._writing():
             self._db.execute("UPDATE campaign SET finished_ns = ?", (self._now(),))
             self._event(None, EventKind.FINISHED, self.counts())
 
     def note(self, run: str | None, detail: Mapping[str, Any], kind: EventKind = EventKind.NOTE) -> None:
         """Record something worth knowing later."""
-        with transaction(self._db):
+        with self._writing():
             self._event(run, kind, detail)
 
     def counts(self) -> dict[str, int]:
@@ -552,10 +658,9 @@ class Journal:
         self._event(run, EventKind.STATUS, {"from": now, "to": status, "reason": reason})
 
     def _upgrade(self) -> None:
-        """Bring the journal up to date, unless another process just did."""
-        with transaction(self._db):
-            if (version := read_version(self._db)) < VERSION:
-                upgrade(self._db, version)
+        """Bring the journal up to date, from its version by now."""
+        with self._writing():
+            upgrade(self._db, read_version(self._db))
 
 
 def call_name(run: Mapping[str, Any]) -> str:
@@ -569,12 +674,12 @@ def latest(results: Path) -> Path:
     unreadable = None
     for path in sorted(results.glob("*/journal.sqlite")):
         try:
-            journal = Journal(path.parent)
-        except UserError as error:
-            unreadable = error
+            with closing(journals.connect(path)) as opened, journals.snapshot(opened) as database:
+                times = database.execute("SELECT created_ns FROM campaign").fetchall()
+        except (JournalError, sqlite3.DatabaseError) as error:
+            unreadable = UserError(f"{paths.short(path)}: cannot be read: {error}")
             continue
-        created[journal.campaign["created_ns"]] = path.parent
-        journal.close()
+        created |= {created_ns: path.parent for (created_ns,) in times}
     if created:
         return created[max(created)]
     raise unreadable or UserError(
@@ -589,7 +694,8 @@ def find(results: Path, name: str | None, *, former: bool = False) -> Path:
     """
     if name is None:
         return latest(results)
-    for folder in (results / name, Path(name)):
+    too_long = any(len(part.encode(errors="replace")) > 255 for part in Path(name).parts)
+    for folder in () if too_long else (results / name, Path(name)):
         if (folder / "journal.sqlite").is_file():
             return folder
         if is_former(folder):
@@ -600,7 +706,7 @@ def find(results: Path, name: str | None, *, former: bool = False) -> Path:
                 " 'rig results', 'rig report' and 'rig verify' read them"
             )
     known = ", ".join(sorted(path.parent.name for path in results.glob("*/journal.sqlite"))[-5:]) or "none"
-    raise UserError(f"{paths.short(results)}: no campaign {name!r}; the newest: {known}")
+    raise UserError(f"{paths.short(results)}: no campaign {one_line(name, 100)!r}; the newest: {known}")
 
 
 def _attempt(row: sqlite3.Row) -> Attempt:

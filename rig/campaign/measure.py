@@ -6,14 +6,15 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from joulerig.analysis.results import power_points, processor, run_energy, twin_truth
-from joulerig.analysis.results.influxdb.client import Client, quote_string
+from joulerig.analysis.results.influxdb.client import Databases, Queries, quote_string
 from joulerig.analysis.results.schema import Phase, PhaseName
+from joulerig.plural import counted
 from joulerig.rig.common import wait
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.controller import influxdb, services
@@ -21,60 +22,71 @@ from joulerig.rig.lab import virtual
 from joulerig.rig.lab.model import Lab, Rail
 from joulerig.rig.lab.virtual import TruthSource
 
+LOOK_BACK_NS = 15 * 60 * 1_000_000_000
 ARRIVAL_SECONDS = 5.0  # how long points may be on their way to InfluxDB
 
 
-def client(lab: Lab) -> Client:
-    """Return a client of InfluxDB for reading."""
+def client(lab: Lab) -> Databases:
+    """Return the lab's databases for reading."""
     reader = influxdb.access(lab, "reader")
-    return Client(reader.url, reader.database, reader.username, reader.password)
+    return Databases(reader.url, reader.database, reader.username, reader.password, hosts=lab.hosts)
+
+
+class Energies(NamedTuple):
+    """The `energy` rows of a run, why joules are missing, and why not to rely on the points."""
+
+    rows: list[dict[str, Any]]
+    missing: list[str]
+    doubts: list[str]
 
 
 def energies(
     lab: Lab,
-    database: Client,
+    database: Queries,
     host: str,
     drives: Sequence[str],
     phases: Sequence[Phase],
     trace: Path,
     campaign: Mapping[str, Any] | None = None,
-) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the `energy` rows of a run on `drives`, and the reasons why joules are missing.
+    clock_steps: Sequence[str] = (),
+) -> Energies:
+    """Return the energy of a run on `drives`.
 
     Waits for points that are still on their way. Writes the run's power trace to `trace`. A rail
     without points has a row without joules, a drive without rails has none: energy is never
     invented. Where no drive has a rail, no joules are missing. `campaign`: the journal's, with
-    `lab` and `provenance`: what was known of the meters and their calibration.
+    `lab` and `provenance`: what was known of the meters and their calibration. `clock_steps`: how
+    clocks were set meanwhile; no rail has joules then.
     """
     described = (campaign or {}).get("lab") or {}
     provenance = (campaign or {}).get("provenance") or {}
     rails = lab.drive_rails(host, *drives)
     if not rails:
-        return [], []
+        return Energies([], [], [])
     unmeasured = sorted(set(lab.member_drives(host, *drives)) - {member for member, _, _ in rails})
     missing = [f"no energy of {member}: the inventory gives it no rails" for member in unmeasured]
     if not phases:
-        return [], missing
+        return Energies([], missing, [])
     start, end = min(p.start_ns for p in phases), max(p.end_ns for p in phases)
     silent = _silent_meters({name for _, _, rail in rails for name in rail.meters})
-    frame = _points(database, host, rails, start, end, 0 if silent else ARRIVAL_SECONDS)
+    frame, doubts = _points(database, host, rails, start, end, 0 if silent else ARRIVAL_SECONDS)
     if frame.height:
         power_points.write(frame, trace)
     rows = []
     wired = [(member, rail.meter, name) for member, name, rail in rails]
     for phase, (member, meter, name), found in run_energy.phase_energies(
-        frame, phases, wired, host=host, lab=described, provenance=provenance
+        frame, phases, wired, host=host, lab=described, provenance=provenance, clock_steps=clock_steps
     ):
-        if found.joules is None and phase.phase == PhaseName.WORKLOAD:
+        if found.joules is None and phase.phase == PhaseName.WORKLOAD and not clock_steps:
             needed = next(rail.meters for m, n, rail in rails if (m, n) == (member, name))
             why = [f"meter {one} is {silent[one]}" for one in sorted(needed) if one in silent]
             missing.append(f"no energy of {member} {name}: {why[0] if why else found.reason}")
         rows.append(run_energy.row(phase, (member, meter, name), found))
-    return rows, missing
+    return Energies(rows, missing, doubts)
 
 
 def watts(
-    lab: Lab, database: Client, host: str, drive: str, intervals: Sequence[Phase]
+    lab: Lab, database: Queries, host: str, drive: str, intervals: Sequence[Phase]
 ) -> list[float | None]:
     """Return a drive's mean power in each of `intervals`, all its rails together, in watts.
 
@@ -90,7 +102,7 @@ def watts(
     _points(database, host, rails, intervals[-1].start_ns, intervals[-1].end_ns, patience)
 
     def mean_watts(interval: Phase) -> float | None:
-        frame = _points(database, host, rails, interval.start_ns, interval.end_ns, 0)
+        frame, _ = _points(database, host, rails, interval.start_ns, interval.end_ns, 0)
         if frame.is_empty():
             return None
         found = power_points.energy_by_rail(frame, interval.start_ns, interval.end_ns)
@@ -104,27 +116,59 @@ def watts(
 
 
 def _points(
-    database: Client,
+    database: Queries,
     host: str,
     rails: Sequence[tuple[str, str, Rail]],
     start_ns: int,
     end_ns: int,
     patience_seconds: float,
-) -> pl.DataFrame:
-    """Return the power points of `rails` (Lab.drive_rails) around an interval, late ones too."""
+) -> tuple[pl.DataFrame, list[str]]:
+    """Return `points` of `rails` (Lab.drive_rails) around an interval, late ones too."""
     members = sorted({member for member, _, _ in rails})
 
-    def so_far() -> pl.DataFrame:
-        return power_points.whole(power_points.points(database, host, members, start_ns, end_ns))
+    def so_far() -> tuple[pl.DataFrame, list[str]]:
+        frame, doubts = points(database, host, members, start_ns, end_ns)
+        return power_points.whole(frame), doubts
 
-    def arrived() -> pl.DataFrame | None:
-        frame = so_far()
+    def arrived() -> tuple[pl.DataFrame, list[str]] | None:
+        frame, doubts = so_far()
         last = frame.group_by("drive", "rail").agg(pl.col("time_ns").max()) if frame.height else frame
         complete = last.height == len(rails) and last["time_ns"].min() >= end_ns
-        return frame if complete else None
+        return (frame, doubts) if complete else None
 
-    frame = wait.until(arrived, patience_seconds, 0.2)
-    return frame if frame is not None else so_far()
+    return wait.until(arrived, patience_seconds, 0.2) or so_far()
+
+
+def points(
+    database: Queries, host: str, drives: Sequence[str], start_ns: int, end_ns: int
+) -> tuple[pl.DataFrame, list[str]]:
+    """Return powerd's points of drives around an interval, and a doubt for each other session.
+
+    Only powerd's account writes to their database. If another did all the same, its points are left
+    out. Raises InfluxError, and UserError where the list of powerd's sessions cannot be read.
+    """
+    found = power_points.points(database, host, drives, start_ns, end_ns)
+    frame, others = power_points.split_by_session(found, services.power_sessions())
+    return frame, [
+        f"{run_energy.DOUBTFUL}{counted(number, 'point')} of session {session[:40]!r}, which powerd has not"
+        " had here, left out"
+        for session, number in others.items()
+    ]
+
+
+def strange_points(lab: Lab) -> list[str]:
+    """Return a line for each session in the last minutes of `power` that powerd has not had.
+
+    Raises InfluxError, UserError.
+    """
+    now_ns = virtual.clock(is_virtual=lab.virtual)()
+    with client(lab) as database:
+        sessions = database.query(
+            f"SELECT distinct(session) AS session FROM power WHERE time >= {now_ns - LOOK_BACK_NS}"
+        )
+    found = sessions["session"].drop_nulls() if sessions.height else ()
+    others = sorted(set(found) - services.power_sessions())
+    return [f"power has points of session {one[:40]!r}, which powerd has not had here" for one in others]
 
 
 def truths(
@@ -169,7 +213,13 @@ def _clock_shift_ns(
     return twin_truth.clock_shift_ns(load, times, np.sum(counts, axis=0)) if counts else 0
 
 
-def agent_io(database: Client, host: str, drive: str, start_ns: int, end_ns: int) -> dict[str, Any] | None:
+def has_agent(database: Queries, host: str, since_ns: int = 0) -> bool:
+    """Return whether the agent of a host has delivered counts from that time on (host's clock)."""
+    query = f"SELECT reads FROM blockio WHERE host = {quote_string(host)} AND time >= {since_ns} LIMIT 1"
+    return bool(database.query(query, host=host).height)
+
+
+def agent_io(database: Queries, host: str, drive: str, start_ns: int, end_ns: int) -> dict[str, Any] | None:
     """Return the `io` row that iod counted between the points that enclose an interval.
 
     None where the agent's points do not enclose it.
@@ -181,7 +231,8 @@ def agent_io(database: Client, host: str, drive: str, start_ns: int, end_ns: int
         frame = database.query(
             f"SELECT {', '.join(fields)} FROM {measurement} WHERE host = {quote_string(host)}"
             f" AND drive = {quote_string(drive)} AND time >= {start_ns - 3_000_000_000}"
-            f" AND time <= {end_ns + 3_000_000_000}"
+            f" AND time <= {end_ns + 3_000_000_000}",
+            host=host,
         )
         if not frame.height:
             return {}
@@ -200,7 +251,7 @@ def agent_io(database: Client, host: str, drive: str, start_ns: int, end_ns: int
     return {"source": "iod", **found, "journal_transactions": journal.get("transactions")}
 
 
-def package_joules(database: Client, host: str, load: Phase) -> pl.DataFrame:
+def package_joules(database: Queries, host: str, load: Phase) -> pl.DataFrame:
     """Return `analysis.results.processor.points`, waiting for late readings of a host with RAPL."""
     found = processor.points(database, host, load)
     if found.is_empty():

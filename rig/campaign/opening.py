@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +16,7 @@ from joulerig.analysis.merge import source as merge
 from joulerig.analysis.results.schema import CampaignKind, Status
 from joulerig.rig import power, workloads
 from joulerig.rig.campaign import definition as campaigns
-from joulerig.rig.campaign import factors, provenance
+from joulerig.rig.campaign import factors, origin, provenance
 from joulerig.rig.campaign import journal as journals
 from joulerig.rig.campaign import power_cut_definition as power_cuts
 from joulerig.rig.campaign.definition import Campaign
@@ -25,6 +26,7 @@ from joulerig.rig.campaign.plan import make_plan, run_from_row
 from joulerig.rig.campaign.policies import equivalents
 from joulerig.rig.campaign.power_cut_definition import PowerCutCampaign
 from joulerig.rig.common import paths
+from joulerig.rig.common.bounded import one_line
 from joulerig.rig.common.errors import UserError, validate
 from joulerig.rig.controller import services
 from joulerig.rig.lab import virtual
@@ -123,14 +125,14 @@ def load(journal: Journal, lab: Lab) -> OpenCampaign | OpenPowerCuts:
 def open_campaign(mapping: Any, lab: Lab, source: str, *, short: bool = False) -> Journal:
     """Validate, plan and journal a campaign, or its short form; leave nothing behind on failure.
 
-    Raises UserError.
+    `source`: its playbook, as people see it (`paths.short`). Raises UserError.
     """
     plan = make_plan(mapping, lab, source, short=short)
     services.check(lab)
     power.check(lab, {host for host, _, _ in plan.wiped()})
     campaign, created = plan.campaign, virtual.clock(is_virtual=lab.virtual)()
     name = f"{campaign.name}-{datetime.fromtimestamp(created / 1e9, UTC):%Y%m%d-%H%M%S}"
-    return Journal.create(
+    journal = Journal.create(
         paths.results() / name,
         {
             "id": name,
@@ -156,6 +158,8 @@ def open_campaign(mapping: Any, lab: Lab, source: str, *, short: bool = False) -
         },
         list(plan.rows(name)),
     )
+    origin.record(journal, paths.ROOT / source)
+    return journal
 
 
 def existing(name: str | None, lab: Lab) -> OpenCampaign | OpenPowerCuts:
@@ -163,21 +167,37 @@ def existing(name: str | None, lab: Lab) -> OpenCampaign | OpenPowerCuts:
     return load(Journal(journals.find(paths.results(), name)), lab)
 
 
-def resume_campaign(name: str, lab: Lab, *, executor: str | None = None) -> Journal:
+def resume_campaign(
+    name: str,
+    lab: Lab,
+    *,
+    executor: str | None = None,
+    take_over: bool = False,
+    say: Callable[[str], None] = print,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Journal:
     """Open an earlier campaign, with interrupted and lost runs planned again.
 
-    `executor`: the process that is going to execute it (`process.identity`). Raises UserError,
-    also while another one does.
+    `executor`: the process that is going to execute it (`process.identity`). `take_over`: also one
+    that this controller did not open, or whose process is silent (`Journal.listen`). Raises
+    UserError, also while another process executes it.
     """
     services.check(lab)
     journal = Journal(journals.find(paths.results(), name))
+    if not take_over and origin.find(journal, paths.var()) is None:
+        raise UserError(
+            f"{paths.short(journal.folder)}: this controller did not open it; 'rig run PLAYBOOK --resume"
+            f" {journal.folder.name} --take-over' executes {origin.summary(journal)}"
+        )
     opened = load(journal, lab)
-    if executor:
-        journal.claim(executor)
     power.check(lab, {run["host"] for run in journal.runs()})
-    for run in journal.runs() if isinstance(opened, OpenCampaign) else ():
+    for run in journal.runs():
         if run["status"] in (Status.PLANNED, Status.RUNNING, Status.LOST):
-            _check_still_there(run, lab, journal.campaign["id"])
+            _check_still_there(
+                run, lab, journal.campaign["id"], with_factors=isinstance(opened, OpenCampaign)
+            )
+    if executor:
+        journal.claim(executor, over=journal.listen(say, sleep) if take_over else None)
     goes_on = _goes_on(journal)
     given_back = journal.give_back(goes_on=goes_on, executor=executor)
     _forget_cuts(journal, [] if goes_on else given_back)
@@ -205,18 +225,19 @@ def _forget_cuts(journal: Journal, runs: Sequence[str]) -> None:
         shutil.rmtree(journal.folder / "runs" / run, ignore_errors=True)
 
 
-def _check_still_there(run: Mapping[str, Any], lab: Lab, source: str) -> None:
+def _check_still_there(run: Mapping[str, Any], lab: Lab, source: str, *, with_factors: bool) -> None:
     host = lab.hosts.get(run["host"])
-    there = {
+    there: dict[str, Collection[str]] = {
         "host": lab.hosts,
         "drive": [*host.drives, *host.arrays] if host else [],
     }
     levels = {"host": run["host"], "drive": run["drive"], **run["factors"]}
-    known_factors = factors.load(lab)
+    known_factors = factors.load(lab) if with_factors else {}
     there |= {name: one.known(lab) for name, one in known_factors.items() if one.known and name in levels}
     if factors.journal_drive(levels):
         there["journal"] = there["drive"]  # on the same host
     for name, known in there.items():
         if levels[name] not in known:
             allowed = ", ".join(known)
-            raise UserError(f"{source}: {name}: {levels[name]!r} no longer exists; allowed: {allowed}")
+            level = one_line(levels[name], 60)
+            raise UserError(f"{source}: {name}: {level!r} no longer exists; allowed: {allowed}")

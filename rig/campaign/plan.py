@@ -11,6 +11,7 @@ turns its runs into requests. A plan touches neither hosts nor the state of the 
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -26,23 +27,29 @@ from joulerig.rig.campaign import power_cut_definition as power_cuts
 from joulerig.rig.campaign.definition import Bounds, Campaign, Cost, PlannedRun, Works
 from joulerig.rig.campaign.power_cut_definition import PowerCutPlan
 from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab import virtual
 from joulerig.rig.lab.model import Lab
 
 
 @dataclass(frozen=True)
 class MeasurementPlan:
-    """A campaign as validated against a lab, and its runs in order of execution."""
+    """A campaign as validated against a lab, and its runs in order of execution.
+
+    `waits`: why `campaign` rests for longer than was asked; empty where it does not.
+    """
 
     campaign: Campaign
     lab: Lab
     runs: tuple[PlannedRun, ...]
+    waits: str = ""
 
     kind = CampaignKind.MEASUREMENT
 
     def provenance(self) -> dict[str, Any]:
         """Return what the journal keeps of the plan in addition to what every campaign has."""
         design = self.race()
-        return {} if design is None else {races.KEY: design.to_json()}
+        waits = {"rest": self.waits} if self.waits else {}
+        return waits if design is None else {races.KEY: design.to_json(), **waits}
 
     def race(self) -> Design | None:
         """Return the design of the campaign's races; None where its cells do not race."""
@@ -133,8 +140,9 @@ def make_plan(mapping: Any, lab: Lab, source: str, *, short: bool = False) -> Pl
         if short:
             raise UserError(f"{source}: campaign.kind: a power-cut campaign has no short form")
         return power_cuts.make_plan(mapping, lab, source)
-    campaign = definition.parse(mapping, lab, source, short=short)
-    return MeasurementPlan(campaign, lab, tuple(definition.plan(campaign, lab)))
+    asked = definition.parse(mapping, lab, source, short=short)
+    campaign, waits = _rested(asked, lab)
+    return MeasurementPlan(campaign, lab, tuple(definition.plan(campaign, lab)), waits)
 
 
 def run_from_row(row: Mapping[str, Any]) -> PlannedRun:
@@ -142,3 +150,42 @@ def run_from_row(row: Mapping[str, Any]) -> PlannedRun:
     levels = {name: level for name, level in row["factors"].items() if name != CONTROL}
     where = row["block"], row["replicate"], row["host"], row["drive"]
     return PlannedRun(*where, levels, alone=is_control(row["factors"]))
+
+
+def _rested(campaign: Campaign, lab: Lab) -> tuple[Campaign, str]:
+    """Return the campaign with a rest that is long enough, and why it is longer; or "".
+
+    A drive has to be at rest for the second half of the idle phase, which is then its level
+    (analysis.runs.idle). A campaign without idle phase looks for none.
+    """
+    phases = campaign.phases
+    if not phases.idle_seconds:
+        return campaign, ""
+    needed = {name: seconds for name in _drives(campaign, lab) if (seconds := _settles(lab, *name))}
+    (host, drive), most = max(needed.items(), key=lambda one: one[1], default=((("", "")), 0.0))
+    rest = math.ceil(most - phases.idle_seconds / 2)
+    if rest <= phases.rest_seconds:
+        return campaign, ""
+    longer = phases.model_copy(update={"rest_seconds": rest})
+    why = (
+        f"rest {rest} s instead of {phases.rest_seconds} s: {drive} of {host} takes {most:.3g} s to come to"
+        " rest, and is looked at from the middle of its idle phase on"
+    )
+    return campaign.model_copy(update={"phases": longer}), why
+
+
+def _drives(campaign: Campaign, lab: Lab) -> set[tuple[str, str]]:
+    """Return (host, drive) of the drives that the campaign's runs can stand on."""
+    journals = [level for level in campaign.levels("journal") if level != "internal"]
+    return {
+        (host, member)
+        for host, spec in lab.hosts.items()
+        for name in (*campaign.drives, *journals)
+        if name in spec.drives or name in spec.arrays
+        for member in lab.member_drives(host, name)
+    }
+
+
+def _settles(lab: Lab, host: str, drive: str) -> float | None:
+    declared = lab.hosts[host].drives[drive].settle_seconds
+    return virtual.settle_seconds(lab, host, drive) if declared is None else declared

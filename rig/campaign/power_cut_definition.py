@@ -9,19 +9,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field
 
 from joulerig.analysis.powercut.folder import BARE, WRITER, Subject
 from joulerig.analysis.results.schema import CampaignKind, Cell, Status
+from joulerig.plural import counted
 from joulerig.rig import power
-from joulerig.rig.campaign.definition import StopRule
+from joulerig.rig.campaign.definition import MOST_RUNS, WATCH_SECONDS, StopRule
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import Strict, UserError, validate
+from joulerig.rig.common.numbers import MOST_SECONDS, Count, Seed
 from joulerig.rig.lab import applications, definitions, filesystems
 from joulerig.rig.lab.model import Lab, Name, TestHost
 
 UNSET = "unset"  # the level of the I/O scheduler, which a power cut leaves as it is
-SECONDS = 90.0  # that a cut takes: the host's start, reading back, checking
+# That a cut takes: the host's start, reading back, checking; its drive is watched before it is
+# written and before it is surveyed.
+SECONDS = 90.0 + 2 * WATCH_SECONDS
 LEAST_RETURN_SECONDS = 300.0  # for a start from cold, with a check of its root file system
 ON_HOST = "/usr/local/sbin/durawriter"
 
@@ -55,13 +59,13 @@ class PowerCutCampaign(Strict):
     subjects: Annotated[list[Pair], Field(min_length=1)]
     """What is cut. Subjects on different drives of a host are cut together, as by a mains failure,
     which costs the host one start for all of them."""
-    cuts: PositiveInt = 10
+    cuts: Count = 10
     """Power cuts of each subject."""
-    seed: NonNegativeInt = 1
+    seed: Seed = 1
     """Seed of the loads, and of the moments at which the power is cut."""
-    off_seconds: PositiveFloat = 1.0
+    off_seconds: Annotated[float, Field(gt=0, le=MOST_SECONDS)] = 1.0
     """How long the power stays off."""
-    host_seconds: PositiveFloat | None = None
+    host_seconds: Annotated[float, Field(gt=0, le=MOST_SECONDS)] | None = None
     """How long a host may take to answer after its power was restored; left out: its
     `return_seconds` of the inventory, and at least 300."""
     loss_limit_percent: Annotated[float, Field(ge=0, le=100)] = 1.0
@@ -228,7 +232,14 @@ def make_plan(mapping: Any, lab: Lab, source: str) -> PowerCutPlan:
     Raises UserError.
     """
     campaign = parse(mapping, lab, source)
-    return PowerCutPlan(campaign, lab, tuple(make_subjects(campaign, lab)))
+    subjects = tuple(make_subjects(campaign, lab))
+    if (runs := campaign.cuts * len(subjects)) > MOST_RUNS:
+        raise UserError(
+            f"{source}: campaign.cuts: {campaign.cuts} of {counted(len(subjects), 'subject')} are"
+            f" {counted(runs, 'run')};"
+            f" allowed: at most {MOST_RUNS} runs"
+        )
+    return PowerCutPlan(campaign, lab, subjects)
 
 
 def deployment(campaign: PowerCutCampaign, lab: Lab) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import pkgutil
 import time
 from typing import Any
 
+from joulerig.rig.common.bounded import one_line
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab.switch import State, Switch, without_password
 
@@ -64,7 +65,7 @@ class Outlet:
         except NotImplementedError:
             return None
         except Exception as error:  # of whatever library the driver uses
-            what = without_password(" ".join(f"{type(error).__name__}: {error}".split()))[:200]
+            what = one_line(without_password(f"{type(error).__name__}: {error}"), 200)
             raise UserError(f"{self._where}: {asked.shown}: {what}") from None
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import subprocess
 
+from joulerig.rig.common.bounded import one_line
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab.model import Lab
 from joulerig.rig.lab.switch import State, Switch
@@ -24,14 +25,20 @@ def run(command: list[str], where: str) -> str:
     """Return what a program prints. Raises UserError where it fails, in its own last words."""
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS, check=False
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=SECONDS,
+            check=False,
         )
     except OSError as error:
         raise UserError(f"{where}: {command[0]}: {error.strerror}") from None
     except subprocess.TimeoutExpired:
         raise UserError(f"{where}: {command[0]}: still running after {SECONDS:g} s") from None
     if done.returncode:
-        said = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()[-1][:200]
+        said = one_line((done.stderr.strip() or done.stdout.strip() or "no output").splitlines()[-1], 200)
         raise UserError(f"{where}: {command[0]}: exit {done.returncode}: {said}")
     return done.stdout
 

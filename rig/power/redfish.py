@@ -7,17 +7,21 @@
       username: lab
       password_file: ~/.config/joulerig/bmc
 
-A BMC's certificate is its own: it is not verified.
+A BMC's certificate is its own: it is not verified. What it replies is not believed either: a path
+is a path on the BMC, so that the password reaches no other machine.
 """
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import httpx
+from pydantic import Field
 
+from joulerig import json_text
+from joulerig.rig.common.bounded import MOST_ENTRIES, Line, Model, Returned, one_line, read
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab.switch import State, Switch
 
@@ -27,6 +31,24 @@ SWITCHED_SECONDS = 30.0  # within which a BMC reports what it was asked for
 LOOK_SECONDS = 0.5
 STATES: dict[str, State] = {"Off": "off", "On": "on"}  # by PowerState; others are on their way
 RESET = {"Off": "ForceOff", "On": "On"}  # by the PowerState that follows
+
+
+class Member(Returned):
+    """A system, by its path on the BMC."""
+
+    path: Annotated[str, Field(alias="@odata.id", pattern=r"^/[A-Za-z0-9_][!-~]*$", max_length=300)]
+
+
+class Systems(Returned):
+    """The systems of a BMC."""
+
+    members: list[Member] = Field(alias="Members", default_factory=list, max_length=MOST_ENTRIES)
+
+
+class System(Returned):
+    """A system's power."""
+
+    power: Line | None = Field(alias="PowerState", default=None)
 
 
 class Controller:
@@ -82,25 +104,29 @@ class Controller:
     def _system(self, client: httpx.Client) -> str:
         if self._asked.system:
             return self._asked.system
-        members = self._get(client, SYSTEMS).get("Members", [])
+        members = self._get(client, SYSTEMS, Systems).members
         if len(members) != 1:
-            found = ", ".join(str(one.get("@odata.id")) for one in members) or "none"
+            found = ", ".join(one.path for one in members) or "none"
             raise UserError(f"{self._where}: systems are {found}; 'system' says which")
-        return str(members[0].get("@odata.id"))
+        return members[0].path
 
     def _power(self, client: httpx.Client, system: str) -> str:
-        return str(self._get(client, system).get("PowerState"))
+        return str(self._get(client, system, System).power)
 
-    def _get(self, client: httpx.Client, path: str) -> dict[str, Any]:
-        found: dict[str, Any] = self._reply(client, "GET", path).json()
-        return found
+    def _get(self, client: httpx.Client, path: str, model: type[Model]) -> Model:
+        reply = self._reply(client, "GET", path)
+        try:
+            data = json_text.parse(reply.content)
+        except ValueError:
+            raise UserError(f"{self._where}: GET {path}: is no JSON") from None
+        return read(model, data, f"{self._where}: GET {path}")
 
     def _reply(self, client: httpx.Client, method: str, path: str, **more: Any) -> httpx.Response:
         try:
             reply = client.request(method, path, **more)
         except httpx.HTTPError as error:
-            raise UserError(f"{self._where}: {' '.join(str(error).split())}") from None
+            raise UserError(f"{self._where}: {one_line(error)}") from None
         if reply.is_error:
-            text = " ".join(reply.text.split())[:200]
+            text = one_line(reply.text, 200)
             raise UserError(f"{self._where}: {method} {path}: HTTP {reply.status_code}: {text}")
         return reply

@@ -46,12 +46,12 @@ class Network:
             socket.create_connection((self._address, self._port), CONNECT_SECONDS).close()
         except ConnectionRefusedError:
             return True
-        except OSError:
+        except (OSError, UnicodeError):
             return False
         return True
 
     def _replies(self) -> bool:
-        command = ["ping", "-n", "-q", "-c", "1", "-W", "1", self._address]
+        command = ["ping", "-n", "-q", "-c", "1", "-W", "1", "--", self._address]
         try:
             done = subprocess.run(
                 command, stdin=subprocess.DEVNULL, capture_output=True, timeout=5, check=False
@@ -72,8 +72,9 @@ def of_host(lab: Lab, host: str) -> Network:
     said: dict[str, str] = {}
     if shutil.which("ssh"):
         done = subprocess.run(
-            ["ssh", "-G", *(["-p", str(given)] if given else []), named],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=10, check=False,
+            ["ssh", "-G", *(["-p", str(given)] if given else []), "--", named],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+            timeout=10, check=False,
         )  # fmt: skip
         said = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
     for key in ("proxyjump", "proxycommand"):

@@ -24,7 +24,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
 
-from joulerig import atomic
+from joulerig import atomic, json_text
 from joulerig.rig.common.errors import UserError
 
 ANSWERED = ("acknowledged", "failed")
@@ -101,7 +101,7 @@ def introduction(secret: str) -> bytes:
 def _parse(text: bytes) -> dict[str, Any]:
     """Return a writer's line. Raises UserError."""
     with contextlib.suppress(ValueError):
-        line = json.loads(text)
+        line = json_text.parse(text)
         if isinstance(line, dict) and isinstance(line.get("event"), str):
             return line
     raise UserError(f"the writer said {text[:80]!r}; allowed: a JSON object with an event")

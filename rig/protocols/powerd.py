@@ -69,6 +69,8 @@ class Meter(Message):
     """Of a polled meter: readings of each channel per second."""
     samples: Literal["window-mean", "point"]
     """Energy is the sum of window means, or the trapezoid rule over points."""
+    bandwidth_hz: float = 0
+    """Of points: the instrument passes nothing faster; 0: not known."""
     timing: Literal["stream", "poll"] = "stream"
     """Samples at the device's own steady rate, or readings on request."""
     silence_seconds: float = 2
@@ -155,6 +157,7 @@ class MeterStatus(Message):
     duplicate: int
     repeated: int
     over_range: int
+    impossible: int
     surplus: int
     gap_seconds: float
     worst_gap_seconds: float

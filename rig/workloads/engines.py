@@ -6,11 +6,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from joulerig.rig.common.errors import Strict, UserError, validate
+from joulerig.rig.common.numbers import NonNegativeFloat, PositiveFloat, PositiveInt
 from joulerig.rig.lab import definitions, programs
 from joulerig.rig.lab.kernels import source as kernel_source
 from joulerig.rig.lab.model import Name, Package
@@ -151,7 +152,7 @@ class Sync(_OfFlowop):
     file_bytes: PositiveInt | None = None
     pace_seconds: NonNegativeFloat | None = None
     rate: PositiveFloat | None = None
-    threads: PositiveInt | None = None
+    threads: Annotated[int, Field(gt=0, le=4096)] | None = None
     direct: bool = False
     calls_sync: ClassVar = True
 

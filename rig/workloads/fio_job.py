@@ -13,12 +13,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
 
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
+from joulerig.rig.common.numbers import MOST, Real
 from joulerig.rig.lab import definitions
 
-Value = bool | int | float | str
+Value = bool | Annotated[int, Field(ge=-MOST, le=MOST)] | Real | str
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,14 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field
 
 from joulerig.rig.common import files, paths
 from joulerig.rig.common.errors import Strict, UserError
+from joulerig.rig.common.numbers import PositiveFloat, PositiveInt
 from joulerig.rig.workloads import place
 
+Threads = Annotated[int, Field(gt=0, le=4096)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Sizes = Annotated[str, Field(pattern=r"^([0-9]+|gamma:[0-9.]+:[0-9.]+)$")]
 
@@ -25,14 +27,14 @@ class Synthetic(Strict):
     `sync_share`: of the writes, those that an fsync follows.
     """
 
-    ops: PositiveInt | None = None
+    ops: Annotated[int, Field(gt=0, le=10**8)] | None = None
     write_share: Share | None = None
     unlink_share: Share | None = None
     sync_share: Share | None = None
-    files: PositiveInt | None = None
+    files: Annotated[int, Field(gt=0, le=10**7)] | None = None
     file_bytes: Sizes | None = None
     io_bytes: Sizes | None = None
-    threads: PositiveInt | None = None
+    threads: Threads | None = None
     rate: PositiveFloat | None = None
     seed: PositiveInt | None = None
 

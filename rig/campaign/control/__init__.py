@@ -30,7 +30,7 @@ def go_on(journal: Journal, by: str = "") -> str:
 
 
 def stop(journal: Journal, by: str = "") -> str:
-    """End the campaign after what runs now; as `pause`."""
+    """End the campaign after what runs now; as `pause`. `ending.end` ends it at once."""
     _raise_unless_executed(journal)
     journal.ask(Asked.STOP, by)
     return STOPS
@@ -53,4 +53,6 @@ def retry(
 
 def _raise_unless_executed(journal: Journal) -> None:
     if journal.executor is None:
-        raise UserError(f"{journal.folder.name}: is not being executed; 'rig run --resume' goes on with it")
+        silent = journal.obstacle()
+        way_on = silent or f"is not being executed; '{journal.resumption}' goes on with it"
+        raise UserError(f"{journal.folder.name}: {way_on}")

@@ -9,23 +9,26 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from joulerig.rig.campaign import origin
 from joulerig.rig.campaign.journal import Journal
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
 
 
-def command(journal: Journal) -> list[str]:
-    """Return the command that resumes a campaign. Raises UserError where its playbook is gone."""
-    campaign = journal.campaign
-    named = campaign["provenance"].get("playbook", "")
-    playbook = paths.playbook(paths.ROOT / named)
-    if not named or not playbook.is_file():
-        raise UserError(
-            f"{campaign['id']}: its playbook {named or 'is unknown'} is gone; 'rig run PLAYBOOK --resume"
-            f" {campaign['id']}' goes on with it"
-        )
+def command(journal: Journal, var: Path) -> list[str]:
+    """Return the command that resumes a campaign which this controller opened.
+
+    `var`: the folder of its state, which has the playbook. Raises UserError.
+    """
+    name = journal.campaign["id"]
+    kept = origin.find(journal, var)
+    goes_on = f"'rig run PLAYBOOK --resume {name}' goes on with it"
+    if kept is None:
+        raise UserError(f"{name}: this controller did not open it; {goes_on}, and says what it executes")
+    if not kept.playbook.is_file():
+        raise UserError(f"{name}: its playbook {paths.short(kept.playbook)} is gone; {goes_on}")
     program = [sys.executable, "-m", "joulerig.rig.cli.main"]
-    return [*program, "run", str(playbook), "--resume", str(campaign["id"])]
+    return [*program, "run", str(kept.playbook), "--resume", name]
 
 
 def start(words: list[str], log: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:

@@ -22,8 +22,10 @@ from ansible.plugins.action import ActionBase
 from joulerig.analysis.results.schema import Status
 from joulerig.errors import JoulerigError
 from joulerig.rig.campaign import events
+from joulerig.rig.campaign.claims import heartbeat
 from joulerig.rig.campaign.execution.host_channel import NOTE, HostGoneError
-from joulerig.rig.campaign.execution.outcome import one_line
+from joulerig.rig.campaign.journal import TakenOverError
+from joulerig.rig.common.bounded import one_line, printable
 
 SET_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of <linux/prctl.h>
 COLOURS: dict[str, str] = {Status.OK: "green", Status.PARTIAL: "yellow"}
@@ -72,8 +74,22 @@ def end_with_ansible() -> None:
         raise AnsibleActionFail("the ansible-playbook that started this ended")
 
 
+@contextmanager
+def end_if_taken_over() -> Iterator[None]:
+    """Kill the Ansible that started this worker, and it, if another process has the campaign.
+
+    What follows in the playbook (freeing the host, say) is that process's to do.
+    """
+    try:
+        yield
+    except TakenOverError as error:
+        heartbeat.end_taken_over(os.pidfd_open(os.getppid()), str(error))
+        raise
+
+
 def show(action: ActionBase, text: str, mark: str = NOTE) -> None:
     """Display a line: a note, or the result of a run in the colour of its status."""
+    text = printable(text)
     if mark == NOTE:
         action._display.display(f"note: {text}")
         events.write(events.NOTE, text=text)

@@ -13,7 +13,8 @@ from typing import Any
 
 from joulerig.rig.campaign.execution import host_channel
 from joulerig.rig.campaign.execution.host_channel import HostChannel, HostGoneError, StayedAwayError
-from joulerig.rig.campaign.execution.outcome import failure, one_line
+from joulerig.rig.campaign.execution.outcome import failure
+from joulerig.rig.common.bounded import one_line
 
 ABSENT = "absent"  # status of a call that the host does not know
 BREAKS_IN_A_ROW = 10  # of a connection to a host that answers

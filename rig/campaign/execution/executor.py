@@ -20,23 +20,29 @@ from joulerig.rig.campaign import drive_record, factors
 from joulerig.rig.campaign.execution import preconditioning, race, waveforms
 from joulerig.rig.campaign.execution.detached_calls import DetachedCalls
 from joulerig.rig.campaign.execution.holds import Condition
-from joulerig.rig.campaign.execution.host_channel import HostChannel, HostGoneError, StayedAwayError
+from joulerig.rig.campaign.execution.host_channel import (
+    FencedChannel,
+    HostChannel,
+    HostGoneError,
+    StayedAwayError,
+)
 from joulerig.rig.campaign.execution.host_loop import (
     HostLoop,
     HostTakenError,
     Lane,
     NotBackError,
     SetAsideError,
-    results_kept,
+    keep_results,
 )
 from joulerig.rig.campaign.execution.kernels import HostKernels, InstalledKernel
 from joulerig.rig.campaign.execution.made_drives import MadeDrives
-from joulerig.rig.campaign.execution.outcome import RunOutcome
+from joulerig.rig.campaign.execution.outcome import NewerHostError, RunOutcome
 from joulerig.rig.campaign.execution.record import record_result
 from joulerig.rig.campaign.journal import call_name
 from joulerig.rig.campaign.opening import OpenCampaign
 from joulerig.rig.campaign.policies.equivalents import Equivalents
 from joulerig.rig.campaign.policies.power_cycle import PowerCycler
+from joulerig.rig.common import process
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab.kernels import INSTALLED
 
@@ -64,6 +70,7 @@ class Executor:
         sleep: Callable[[float], None] = time.sleep,
         lane: Lane | None = None,
     ) -> None:
+        channel = FencedChannel(channel, campaign.journal.raise_if_taken_over)
         self._campaign, self._host, self._channel = campaign, host, channel
         self._lane, self._clock = lane, clock
         self._equivalents = (
@@ -172,8 +179,8 @@ class Executor:
         except HostGoneError as error:
             self._lose(run, error)
             return
-        with results_kept(partial(self._fail, run)):
-            status = record_result(self._campaign, run, outcome)
+        kept = keep_results(partial(record_result, self._campaign, run, outcome), partial(self._fail, run))
+        status = kept or Status.FAILED
         self._calls.recorded(call_name(run))
         if run["begun"] and outcome.cause in PASSING:
             # It ended while no controller was there, for a cause that is over.
@@ -215,11 +222,11 @@ class Executor:
         if not run["begun"]:
             return None
         with waveforms.recorded(self._campaign, run, begun=True):
-            request = self._campaign.request(run)
+            request, watch = self._campaign.request(run), process.ClockWatch()
             reply = self._calls.collect(
                 call_name(run), "joulerig_run", request.arguments(), request.wall_seconds
             )
-        return None if reply is None else self._outcome(run, reply)
+        return None if reply is None else self._outcome(run, reply, watch.step_ns())
 
     def _call_run(self, run: Mapping[str, Any]) -> RunOutcome:
         """Have the host execute the run, and note in the drives' record what that did to them."""
@@ -227,8 +234,9 @@ class Executor:
         with waveforms.recorded(self._campaign, run):
             request = self._campaign.request(run).on_kernel(self._kernels.release)
             request = request.knowing(drive_record.known)
+            watch = process.ClockWatch()
             reply = self._perform(call_name(run), "joulerig_run", request.arguments(), request.wall_seconds)
-        return self._outcome(run, reply)
+        return self._outcome(run, reply, watch.step_ns())
 
     def _perform(
         self, name: str, module: str, arguments: Mapping[str, Any], seconds: float
@@ -238,14 +246,24 @@ class Executor:
             self._reserve(seconds)
         return self._calls.perform(name, module, arguments, seconds)
 
-    def _outcome(self, run: Mapping[str, Any], reply: Mapping[str, Any]) -> RunOutcome:
-        with results_kept(partial(self._fail, run)):
+    def _outcome(
+        self, run: Mapping[str, Any], reply: Mapping[str, Any], controller_step_ns: int
+    ) -> RunOutcome:
+        """Return the outcome in a reply, and how far the controller's clock was set meanwhile."""
+        try:
             outcome = RunOutcome.from_reply(reply)
+        except NewerHostError as error:  # so is the next run's
+            self._fail(run, str(error), Cause.UNRECORDED)
+            raise
+        except UserError as error:
+            outcome = RunOutcome(status=Status.FAILED, reason=str(error))
+        if controller_step_ns:
+            outcome = outcome.model_copy(update={"controller_step_ns": controller_step_ns})
         drive_record.run_ended(run, outcome, self._campaign.lab)
         return outcome
 
-    def _fail(self, run: Mapping[str, Any], reason: str) -> None:
-        self._campaign.journal.finish(run["id"], Status.FAILED, reason, {}, Cause.UNRECORDED)
+    def _fail(self, run: Mapping[str, Any], reason: str, cause: Cause) -> None:
+        self._campaign.journal.finish(run["id"], Status.FAILED, reason, {}, cause)
 
     def _lose(self, run: Mapping[str, Any], gone: HostGoneError) -> None:
         """Record a run whose host went away, and wait until it is back."""

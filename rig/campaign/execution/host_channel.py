@@ -43,6 +43,29 @@ class HostChannel(Protocol):
         """Show the user a line: a note, or the result of a run marked with its status."""
 
 
+class FencedChannel:
+    """A channel of which nothing goes to the host, and nothing comes back, where `check` raises."""
+
+    def __init__(self, channel: HostChannel, check: Callable[[], None]) -> None:
+        self._channel, self._check = channel, check
+
+    def call(self, module: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        self._check()
+        reply = self._channel.call(module, arguments)
+        self._check()
+        return reply
+
+    def reconnect(self) -> None:
+        self._check()
+        self._channel.reconnect()
+
+    def another(self) -> HostChannel:
+        return FencedChannel(self._channel.another(), self._check)
+
+    def say(self, text: str, mark: str = NOTE) -> None:
+        self._channel.say(text, mark)
+
+
 def returns(
     channel: HostChannel, seconds: float, clock: Callable[[], float], sleep: Callable[[float], None]
 ) -> bool:

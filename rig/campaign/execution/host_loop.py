@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,15 +27,21 @@ from joulerig.rig.campaign.definition import StopRule
 from joulerig.rig.campaign.execution import host_channel
 from joulerig.rig.campaign.execution.holds import Condition, Holds
 from joulerig.rig.campaign.execution.host_channel import HostChannel
-from joulerig.rig.campaign.execution.outcome import one_line
 from joulerig.rig.campaign.journal import Journal
 from joulerig.rig.campaign.lanes.gate import Gate
 from joulerig.rig.campaign.policies.failures import Action, Failures
 from joulerig.rig.common import process
+from joulerig.rig.common.bounded import one_line
 from joulerig.rig.common.errors import UserError
 
 Run = Mapping[str, Any]
 Taken = TypeVar("Taken")
+Kept = TypeVar("Kept")
+# Errors that data of another shape than expected raise in a reader, and in the journal.
+ODD_SHAPE = (
+    *(ArithmeticError, AttributeError, LookupError, TypeError, ValueError),
+    *(sqlite3.IntegrityError, sqlite3.InterfaceError, sqlite3.ProgrammingError),
+)
 LOOK_SECONDS = 2.0  # between looks whether a pause is over
 
 
@@ -356,11 +363,18 @@ def _kind_of_reason(reason: str, drive: str) -> str:
     return re.sub(r"0x[0-9a-f]+|\d+", "#", reason.replace(drive, "*"))
 
 
-@contextmanager
-def results_kept(fail: Callable[[str], None]) -> Iterator[None]:
-    """Give `fail` the reason where the body cannot keep a run's results, and raise its error."""
+def keep_results(keep: Callable[[], Kept], fail: Callable[[str, Cause], None]) -> Kept | None:
+    """Return what `keep` returns, which keeps a run's results.
+
+    None where they have a shape that it can't read: the run failed, and the next one may begin.
+    Where they can't be written, the next run's can't either: `fail` gets the reason, and the error
+    is raised.
+    """
     try:
-        yield
+        return keep()
+    except ODD_SHAPE as error:
+        fail(f"its results cannot be read: {type(error).__name__}: {one_line(error)}", Cause.ERROR)
+        return None
     except Exception as error:
-        fail(f"its results could not be kept: {one_line(error)}")
+        fail(f"its results could not be kept: {one_line(error)}", Cause.UNRECORDED)
         raise

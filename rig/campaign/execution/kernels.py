@@ -10,6 +10,8 @@ from typing import Any
 from joulerig.analysis.results.schema import Cause, Status
 from joulerig.rig.campaign.execution.outcome import Ended, RunOutcome, failure
 from joulerig.rig.common import wait
+from joulerig.rig.common.bounded import Line, Part, Returned, Whole, Word, read
+from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab.kernels import INSTALLED
 
 GUARD_SECONDS = 180.0  # then a kernel under which no controller came is left (joulerig-kernel-guard.service)
@@ -23,6 +25,38 @@ class InstalledKernel:
 
     release: str
     tick_hertz: int
+
+
+class RunningKernel(Part):
+    """The kernel that a host runs. `of_rig`: whether it is one that the rig installed there."""
+
+    release: Word
+    tick_hertz: Whole | None = None
+    boot_id: Word
+    of_rig: bool
+
+
+class Reply(Returned):
+    """Reply of module joulerig_kernel."""
+
+    status: Ended | None = None
+    cause: Cause | None = None
+    reason: Line = ""
+    msg: Line = ""
+    kernel: RunningKernel | None = None
+
+    @property
+    def failure(self) -> str:
+        """Return why the call failed."""
+        return failure({"reason": self.reason, "msg": self.msg})
+
+    @classmethod
+    def from_host(cls, found: Mapping[str, Any], host: str) -> Reply:
+        """Return a host's reply; failed, with the reason, where it is of another shape."""
+        try:
+            return read(cls, found, f"{host}: joulerig_kernel")
+        except UserError as error:
+            return cls(status=Status.FAILED, reason=str(error))
 
 
 class HostKernels:
@@ -46,13 +80,13 @@ class HostKernels:
         self._host, self._ready, self._call, self._look, self._note = host, ready, call, look, note
         # Into the other kernel, or back again, where it could not be reached.
         self._boot_seconds = 2 * return_seconds + GUARD_SECONDS
-        self._running: Mapping[str, Any] | None = None
+        self._running: RunningKernel | None = None
         self._failed: dict[str, RunOutcome] = {}
 
     @property
     def release(self) -> str:
         """Release that ran when the host was last asked; empty where it has to be asked again."""
-        return self._running["release"] if self._running else ""
+        return self._running.release if self._running else ""
 
     @property
     def boot(self) -> str:
@@ -60,7 +94,7 @@ class HostKernels:
 
         "" if it has to be asked again.
         """
-        return self._running["boot_id"] if self._running else ""
+        return self._running.boot_id if self._running else ""
 
     def forget(self) -> None:
         """Ask the host again: it may have booted."""
@@ -74,10 +108,10 @@ class HostKernels:
         if outcome := self._failed.get(level):
             return outcome
         if self._running is None:
-            reply = self._call({})
-            if reply.get("status") != Status.OK:
-                return RunOutcome(status=Status.FAILED, reason=failure(reply))
-            self._running = reply["kernel"]
+            reply = Reply.from_host(self._call({}), self._host)
+            if reply.status != Status.OK or reply.kernel is None:
+                return RunOutcome(status=Status.FAILED, reason=reply.failure)
+            self._running = reply.kernel
         if self._is(level):
             return None
         wanted = "" if level == INSTALLED else self._ready[level].release
@@ -88,40 +122,36 @@ class HostKernels:
                 return outcome
             if self._is(level):
                 return None
-            found = (
-                f"{self._running['release']} with {self._running['tick_hertz']} ticks a second runs instead"
-            )
-            if self._running[
-                "of_rig"
-            ]:  # it did start; else the host left a kernel under which it was not reached
+            found = f"{self._running.release} with {self._running.tick_hertz} ticks a second runs instead"
+            if self._running.of_rig:  # it did start; else the host left a kernel that did not reach it
                 break
         return self._fail_for_good(level, Status.FAILED, found)
 
     def _start(self, level: str, wanted: str, busy_seconds: float) -> RunOutcome | None:
         """Boot, and find out which kernel runs; return an outcome where the host did not boot."""
         assert self._running is not None
-        before, self._running = self._running["boot_id"], None
-        reply: Mapping[str, Any] = {}
+        before, self._running = self._running.boot_id, None
+        reply = Reply()
 
         def taken() -> bool:
             nonlocal reply
-            said = bool(reply)
-            reply = self._call({"start": True, "release": wanted})
-            if reply.get("cause") != Cause.BUSY:
+            said = reply.cause == Cause.BUSY
+            reply = Reply.from_host(self._call({"start": True, "release": wanted}), self._host)
+            if reply.cause != Cause.BUSY:
                 return True
             if not said:
-                self._note(f"[{self._host}] waiting: {failure(reply)}")
+                self._note(f"[{self._host}] waiting: {reply.failure}")
             return False
 
         if not wait.until(taken, busy_seconds, BUSY_LOOK_SECONDS):  # that passes: it is not kept
-            return RunOutcome(status=Status.NOT_RUN, reason=failure(reply), cause=Cause.BUSY)
-        if reply.get("status") != Status.OK:
-            return self._fail_for_good(level, reply.get("status", Status.FAILED), failure(reply))
+            return RunOutcome(status=Status.NOT_RUN, reason=reply.failure, cause=Cause.BUSY)
+        if reply.status != Status.OK:
+            return self._fail_for_good(level, reply.status or Status.FAILED, reply.failure)
 
         def booted() -> bool:
-            found = self._look()
-            if found and found.get("status") == Status.OK and found["kernel"]["boot_id"] != before:
-                self._running = found["kernel"]
+            found = Reply.from_host(self._look() or {}, self._host)
+            if found.status == Status.OK and found.kernel and found.kernel.boot_id != before:
+                self._running = found.kernel
             return self._running is not None
 
         if not wait.until(booted, self._boot_seconds, 2.0):
@@ -133,9 +163,9 @@ class HostKernels:
     def _is(self, level: str) -> bool:
         assert self._running is not None
         if level == INSTALLED:
-            return not self._running["of_rig"]
+            return not self._running.of_rig
         wanted = self._ready[level]
-        return (self._running["release"], self._running["tick_hertz"]) == (wanted.release, wanted.tick_hertz)
+        return (self._running.release, self._running.tick_hertz) == (wanted.release, wanted.tick_hertz)
 
     def _fail_for_good(self, level: str, status: Ended, why: str) -> RunOutcome:
         """Keep the outcome: the kernel is not tried again for every run of this level."""

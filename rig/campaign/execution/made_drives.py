@@ -70,6 +70,16 @@ def needed(lab: Lab, run: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[st
             yield "joulerig_array", name, array_arguments(host, name)
 
 
+def declared(host: TestHost, module: str) -> list[dict[str, Any]]:
+    """Return the arguments of each call of a module by what the inventory declares of a host."""
+    if module == "joulerig_array":
+        return [array_arguments(host, name) for name, array in host.arrays.items() if not array.pool]
+    drives = {name: drive.declared_as(name) for name, drive in host.drives.items()}
+    if module == "joulerig_memory_drives":
+        return [{"drives": drives, "emulated": host.emulated and host.emulated.model_dump()}]
+    return [{"drives": drives}]
+
+
 def array_arguments(host: TestHost, name: str) -> dict[str, Any]:
     """Return the arguments by which module joulerig_array has an array of a host."""
     array = host.arrays[name]

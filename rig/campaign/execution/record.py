@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,30 +25,45 @@ from joulerig.analysis.results import (
 from joulerig.analysis.results import phases as run_phases
 from joulerig.analysis.results.campaign import PRECONDITION_FILE, Phase
 from joulerig.analysis.results.facts import RunFacts
-from joulerig.analysis.results.influxdb.client import Client, InfluxError
-from joulerig.analysis.results.schema import ONE_ROW_A_RUN, WORKED, PhaseName, Status, is_control
+from joulerig.analysis.results.influxdb.client import InfluxError, Queries
+from joulerig.analysis.results.schema import (
+    ONE_ROW_A_RUN,
+    WORKED,
+    Cause,
+    PhaseName,
+    Status,
+    is_control,
+)
 from joulerig.analysis.runs import throttling
 from joulerig.rig import workloads
 from joulerig.rig.campaign import factors, measure
-from joulerig.rig.campaign.execution.outcome import RunOutcome, one_line
+from joulerig.rig.campaign.execution.outcome import RunOutcome
 from joulerig.rig.campaign.opening import OpenCampaign, OpenJournal
-from joulerig.rig.common import files, paths
+from joulerig.rig.common import files, paths, wait
+from joulerig.rig.common.bounded import one_line
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import virtual
 from joulerig.rig.lab.model import Lab
+
+DELIVERY_SECONDS = 60.0  # in which an agent delivers what it kept, once InfluxDB is back
 
 
 def record_result(campaign: OpenCampaign, run: Mapping[str, Any], outcome: RunOutcome) -> Status:
     """Record the result of `run`: files, phases, performance, energy, AI. Return its status.
 
-    The workload's own work stands even where energy is missing, or a drive throttled: the run is
-    then partial. Where no drive of the run has a rail there is none to miss: that run is as good as
-    it can be, and its reason says so.
+    The workload's own work stands even where energy is missing, a drive throttled, or a clock was
+    set: the run is then partial. Where no drive of the run has a rail there is none to miss: that
+    run is as good as it can be, and its reason says so.
     """
     _keep_files(campaign.folder(run), outcome)
     status, reason, tables = _judge(campaign, run, outcome)
-    campaign.journal.finish(run["id"], status, reason, tables, outcome.cause)
+    cause = Cause.CLOCK if status == Status.PARTIAL and _clock_steps(outcome) else outcome.cause
+    campaign.journal.finish(run["id"], status, reason, tables, cause)
     return status
+
+
+def _clock_steps(outcome: RunOutcome) -> list[str]:
+    return run_phases.clock_steps([one.model_dump() for one in outcome.clock], outcome.controller_step_ns)
 
 
 def settle(campaign: OpenCampaign, say: Callable[[str], None]) -> list[str]:
@@ -56,11 +72,11 @@ def settle(campaign: OpenCampaign, say: Callable[[str], None]) -> list[str]:
     `say` gets a line for each run whose status changed. Raises UserError where InfluxDB does not
     answer, or a run's files cannot be read.
     """
-    partial = [run for run in campaign.journal.runs() if run["status"] == Status.PARTIAL]
-    if partial:
-        _check_influxdb(campaign)
+    runs = [run for run in campaign.journal.runs() if run["status"] == Status.PARTIAL]
+    if runs:
+        _await_points(campaign, runs)
     stay = []
-    for run in partial:
+    for run in runs:
         status = settle_result(campaign, run)
         if status == Status.PARTIAL:
             stay.append(str(run["id"]))
@@ -69,10 +85,23 @@ def settle(campaign: OpenCampaign, say: Callable[[str], None]) -> list[str]:
     return stay
 
 
-def _check_influxdb(campaign: OpenCampaign) -> None:
+def _await_points(campaign: OpenCampaign, runs: Sequence[Mapping[str, Any]]) -> None:
+    """Wait for what agents kept while InfluxDB was away: a run is settled once.
+
+    An agent delivers in order, so that it has delivered a run's points where it has a later one.
+    Raises UserError where InfluxDB does not answer.
+    """
+    ends: dict[str, int] = {}  # by the host's clock
+    for run in runs:
+        for phase in campaign.journal.rows("phase", run["id"]):
+            end = phase["end_ns"] - phase["clock_offset_ns"]
+            ends[run["host"]] = max(end, ends.get(run["host"], end))
     try:
         with measure.client(campaign.lab) as database:
-            database.query("SHOW MEASUREMENTS LIMIT 1")
+            database.query("SELECT joules FROM power LIMIT 1")
+            for host, end in ends.items():
+                if measure.has_agent(database, host):
+                    wait.until(partial(measure.has_agent, database, host, end), DELIVERY_SECONDS, 1.0)
     except InfluxError as error:
         raise UserError(f"InfluxDB: {error}") from None
 
@@ -123,6 +152,7 @@ def _judge(
     lab, folder = campaign.lab, campaign.folder(run)
     status: Status = outcome.status
     reasons = [outcome.reason] if outcome.reason else []
+    doubts: list[str] = []
     tables: dict[str, list[dict[str, Any]]] = {}
     if outcome.phases and outcome.clock:
         phases = run_phases.on_controller_time(
@@ -143,9 +173,13 @@ def _judge(
                 reasons.append(f"the load's report cannot be read: {type(error).__name__}: {error}")
             else:
                 tables["performance"] = [done]
-                found, missing = measure_run(campaign, run, phases, load, done, outcome.counters)
+                steps = _clock_steps(outcome)
+                found, missing, doubts = measure_run(
+                    campaign, run, phases, load, done, outcome.counters, clock_steps=steps
+                )
                 tables.update(found)
-                reasons += missing + losses(found.get("energy", []), campaign.definition.loss_limit_percent)
+                reasons += steps + missing
+                reasons += losses(found.get("energy", []), campaign.definition.loss_limit_percent)
                 reasons += _compute_columns(tables, outcome, phases)
                 reasons += throttling.in_run(
                     outcome.health.before, outcome.health.after, lab.member_drives(run["host"], *_drives(run))
@@ -159,7 +193,7 @@ def _judge(
     if status == Status.OK and not lab.drive_rails(run["host"], *_drives(run)):
         reasons = [f"no joules: {' and '.join(_drives(run))}: no rail"]
     if status in WORKED:  # a result, and no fault of the run
-        reasons += _doubts(campaign, run, tables)
+        reasons += doubts + _doubts(campaign, run, tables)
         if why := _not_steady(folder):
             reasons.append(why)
     return status, "; ".join(reasons), tables
@@ -243,19 +277,24 @@ def measure_run(
     load: Phase,
     done: Mapping[str, Any],
     counters: Mapping[str, int] | None = None,
-) -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
-    """Return a run's rows of energy, result and io from InfluxDB, and why energy is missing.
+    *,
+    clock_steps: Sequence[str],
+) -> tuple[dict[str, list[dict[str, Any]]], list[str], list[str]]:
+    """Return a run's rows of energy, result and io from InfluxDB, with what is wrong with them.
 
-    `counters`: of the block layer, as the host's module read them; None where it counted none.
+    That is why energy is missing, and why not to rely on the points. `counters`: of the block
+    layer, as the host's module read them; None where it counted none. `clock_steps`: how clocks
+    were set meanwhile (`phases.clock_steps`): nothing has joules then.
     """
     lab, folder = campaign.lab, campaign.folder(run)
     tables: dict[str, list[dict[str, Any]]] = {}
+    doubts: list[str] = []
     host, drives = run["host"], _drives(run)
     try:
         with measure.client(lab) as database:
             trace = folder / "power.csv"
-            rows, missing = measure.energies(
-                lab, database, host, drives, phases, trace, campaign.journal.campaign
+            rows, missing, doubts = measure.energies(
+                lab, database, host, drives, phases, trace, campaign.journal.campaign, clock_steps
             )
             truth = measure.truths(virtual.truth_source(lab, host), lab, host, drives, phases)
             truth_file = folder / "truth.json"
@@ -270,7 +309,7 @@ def measure_run(
             bound = twin_truth.device_bound(phases, truth)
             drive_result = run_energy.result(rows if whole else [], done)
             shares = _shares_host(campaign, run)
-            counted = None if shares else measure.package_joules(database, host, load)
+            counted = None if shares or clock_steps else measure.package_joules(database, host, load)
             if counted is not None and counted.height:
                 processor.write(counted, folder)
             tables["result"] = [
@@ -287,8 +326,9 @@ def measure_run(
             if points.height:
                 progress.write(points, folder)
     except (InfluxError, UserError) as error:
-        return tables, [f"no energy: {error}" if "energy" not in tables else f"no I/O counters: {error}"]
-    return tables, missing
+        why = f"no energy: {error}" if "energy" not in tables else f"no I/O counters: {error}"
+        return tables, [why], doubts
+    return tables, missing, doubts
 
 
 def _shares_host(campaign: OpenJournal, run: Mapping[str, Any]) -> bool:
@@ -302,7 +342,7 @@ def _drives(run: Mapping[str, Any]) -> list[str]:
 
 
 def _io(
-    lab: Lab, run: Mapping[str, Any], counters: Mapping[str, int] | None, load: Phase, database: Client
+    lab: Lab, run: Mapping[str, Any], counters: Mapping[str, int] | None, load: Phase, database: Queries
 ) -> list[dict[str, Any]]:
     if not counters:
         return []  # no load, or a drive that counts no I/O: the agent's zeros would say that there was none
@@ -319,7 +359,7 @@ def losses(rows: list[dict[str, Any]], limit_percent: float) -> list[str]:
     """Return the rails that lost more samples in the workload phase than allowed.
 
     A block that came twice came in place of another one, which is lost as well. No sample may be
-    over range: losses that come when the rail draws most are no losses at random.
+    over range or impossible: losses that come when the rail draws most are no losses at random.
     """
     found = []
     for row in rows:
@@ -331,6 +371,11 @@ def losses(rows: list[dict[str, Any]], limit_percent: float) -> list[str]:
             if row["over_range"]:
                 found.append(
                     f"meter {row['meter']} was over range in {row['over_range']} samples of {row['rail']}"
+                )
+            if row["impossible"]:
+                found.append(
+                    f"meter {row['meter']} read far more than the supply delivers in {row['impossible']}"
+                    f" samples of {row['rail']}"
                 )
     return found
 

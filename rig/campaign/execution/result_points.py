@@ -7,6 +7,7 @@ A point that is there already is overwritten by the same one.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -105,16 +106,20 @@ def point(values: Mapping[str, Any]) -> str:
 
 
 def _escaped(tag: Any) -> str:
-    text = str(tag)
-    for character in ",= ":
-        text = text.replace(character, f"\\{character}")
-    return text
+    """Return a tag's value as the line protocol has it, without what it cannot carry.
+
+    That is as collectors/lineprotocol does it: a line feed would begin another point, and a
+    backslash take the next tag into this one.
+    """
+    text = re.sub(r"[\x00-\x1f\x7f]|\\(?=[,= \\]|\Z)", "_", str(tag))
+    return re.sub(r"([,= ])", r"\\\1", text) or "_"
 
 
 def _value(value: Any, kind: FieldType) -> str:
     match kind:
         case FieldType.STRING:
-            text = " ".join(str(value).split()).replace("\\", "\\\\").replace('"', '\\"')
+            line = re.sub(r"[\x00-\x1f\x7f]", " ", " ".join(str(value).split()))
+            text = line.replace("\\", "\\\\").replace('"', '\\"')
             return f'"{text}"'
         case FieldType.INTEGER:
             return f"{int(value)}i"

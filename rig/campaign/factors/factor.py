@@ -23,12 +23,12 @@ def _as_text(level: Any) -> Any:
 
 def number(check: Callable[[float], str]) -> Any:
     """Return the type of a numeric level. `check` returns what is allowed instead, or ""."""
-    return _numeric(r"^[0-9]+([.][0-9]+)?$", check)
+    return _numeric(r"^[0-9]{1,9}([.][0-9]{1,9})?$", check)
 
 
 def whole_number(check: Callable[[float], str]) -> Any:
     """Return the type of a whole-numbered level. `check` returns what is allowed instead, or ""."""
-    return _numeric(r"^[0-9]+$", check)
+    return _numeric(r"^[0-9]{1,9}$", check)
 
 
 def word(*words: str) -> Any:

@@ -6,10 +6,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from joulerig.rig.campaign.factors.factor import Estimate, Factor, whole_number
+from joulerig.rig.common.numbers import MOST_SECONDS
 
 
 def _problem(level: float) -> str:
-    return "" if level > 0 else "is no length; allowed: whole seconds from 1 on"
+    return (
+        ""
+        if 0 < level <= MOST_SECONDS
+        else f"is not a valid length; allowed: whole seconds from 1 to {MOST_SECONDS}"
+    )
 
 
 def _estimate(level: str, estimate: Estimate) -> Estimate:

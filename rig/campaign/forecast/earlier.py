@@ -14,6 +14,7 @@ from typing import Any
 
 from joulerig.analysis.results import journal as journals
 from joulerig.analysis.results.schema import WORKED, CampaignKind, EventKind, PhaseName
+from joulerig.errors import UNREADABLE
 from joulerig.garbage import none_collected
 from joulerig.rig.campaign import factors
 from joulerig.rig.campaign.definition import PlannedRun
@@ -170,7 +171,7 @@ def read(results: Path, drives: Iterable[str], workloads: Iterable[str]) -> Earl
                 database.row_factory = sqlite3.Row
                 with journals.snapshot(database) as journal:
                     found += _samples(journal, *wanted, MOST_RUNS - len(found))
-        except (journals.JournalError, sqlite3.DatabaseError, json.JSONDecodeError):
+        except (journals.JournalError, sqlite3.DatabaseError, *UNREADABLE):
             continue
     return Earlier(found)
 

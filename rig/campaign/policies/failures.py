@@ -33,6 +33,7 @@ DEFAULTS: Mapping[str, str] = {
     Cause.INTERRUPTED: "retry 1",
     Cause.BOOTED: "retry 1",
     Cause.HOST_GONE: "retry 1",
+    Cause.CLOCK: "retry 1",
 }
 # What else uses a host needs a while to end.
 PAUSE_SECONDS: Mapping[str, float] = {Cause.BUSY: 60.0}

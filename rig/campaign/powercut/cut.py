@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from joulerig.analysis.powercut.folder import WITNESS_LOG, Subject
 from joulerig.rig.campaign.powercut.host import PowerCutHost
-from joulerig.rig.common import wait
+from joulerig.rig.common import process, wait
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import virtual
 from joulerig.rig.lab.virtual import TruthSource
@@ -80,10 +80,15 @@ class Prepared:
 
 @dataclass(frozen=True)
 class CutOff:
-    """What is known of a subject's cut before the survey. `cut_ns`: UTC, before rails were off."""
+    """Hold what is known of a subject's cut before the survey.
+
+    `cut_ns`: UTC, before rails were off. `controller_step_ns`: how far the controller's clock was
+    set forward by then.
+    """
 
     boot_id: str
     cut_ns: int
+    controller_step_ns: int
     held: Mapping[str, Mapping[str, Any]]
     twin: Mapping[str, Any] | None
 
@@ -123,6 +128,7 @@ class Cut:
         or the power cannot be switched; HostGoneError.
         """
         boots: dict[str, str] = {}
+        watch = process.ClockWatch()
         self._power.check()
         with contextlib.ExitStack() as undo:
             moment = Moment(
@@ -141,13 +147,14 @@ class Cut:
                 raise self._no_cut(witnesses[self._aimed][1])
             for _, witness, _ in witnesses.values():
                 witness.end(LAST_WORDS_SECONDS)
+            step_ns = watch.step_ns()
             held = {one.subject.name: self._power.hold_up(one.subject.drive) for one in self._group}
             twins = {one.subject.name: self._twin_state(one.subject) for one in self._group}
             time.sleep(off_seconds)
             self._restore()
             for _, _, log in witnesses.values():
                 log.write({"event": "restored"})
-        return {name: CutOff(boots[name], self._cut_ns, held[name], twins[name]) for name in boots}
+        return {name: CutOff(boots[name], self._cut_ns, step_ns, held[name], twins[name]) for name in boots}
 
     def _await_others(self, others: Mapping[Witness, AtWork]) -> None:
         """Wait until each has promised something: a database may take long to begin.
@@ -165,7 +172,7 @@ class Cut:
         if not witness.has_gone:
             return UserError(f"{self._host.name}: the moment of the cut never came ({self.phase})")
         (subject,) = (one.subject for one in self._group if self.aimed(one.subject))
-        words = self._host.ask(subject, "clean")["writer"]
+        words = self._host.ask(subject, "clean").writer
         return UserError(
             f"{self._host.name}: {subject}: the writer ended before the cut ({self.phase}): {words}"
         )
@@ -213,7 +220,7 @@ class Cut:
         seed = str(self._random.getrandbits(63))
         options = [*self._host.options(one.subject, one.token, self._number), "--seed", seed]
         begun = self._host.ask(one.subject, "write", options=options, witness=witness, secret=self._secret)
-        return str(begun["boot_id"])
+        return begun.boot_id
 
     def _twin_state(self, subject: Subject) -> dict[str, Any] | None:
         """Return what the twin lost, which tests compare with the checker's findings."""

@@ -16,11 +16,11 @@ from typing import Any
 
 from joulerig import atomic
 from joulerig.analysis.powercut.folder import BEFORE, Subject
-from joulerig.analysis.results.schema import WORKED, Attempt, Status
+from joulerig.analysis.results.schema import WORKED, Attempt, Cause, Status
 from joulerig.plural import counted
 from joulerig.rig.campaign import drive_record
-from joulerig.rig.campaign.execution.host_channel import HostChannel, HostGoneError
-from joulerig.rig.campaign.execution.host_loop import HostLoop, NotBackError, results_kept
+from joulerig.rig.campaign.execution.host_channel import FencedChannel, HostChannel, HostGoneError
+from joulerig.rig.campaign.execution.host_loop import HostLoop, NotBackError, keep_results
 from joulerig.rig.campaign.opening import OpenPowerCuts
 from joulerig.rig.campaign.powercut.cut import Aim, Cut, CutOff, MakeSwitch, Prepared
 from joulerig.rig.campaign.powercut.host import PowerCutHost, RefusedError
@@ -52,6 +52,7 @@ class PowerCutExecutor:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
+        channel = FencedChannel(channel, campaign.journal.raise_if_taken_over)
         self._campaign, self._name, self._channel = campaign, host, channel
         self._loop = HostLoop(
             campaign.journal,
@@ -155,9 +156,9 @@ class PowerCutExecutor:
                 record.note([serial], [("began", {"by": run["id"]})])
             token = secrets.token_hex(16)
             try:
-                self._host.ask(subject, "prepare")
+                self._host.ask(subject, "prepare", options=self._host.options(subject, token, 0))
                 if not subject.filesystem:
-                    files.replace(folder / BEFORE, self._host.survey(subject, token, 0)["survey"])
+                    files.replace(folder / BEFORE, self._host.survey(subject, token, 0).survey)
             except RefusedError as error:
                 self._finish(subject.name, left, Status.REFUSED, str(error))
                 return None
@@ -170,16 +171,22 @@ class PowerCutExecutor:
         phase = cut.phase if cut.aimed(subject) else ""
         try:
             found = self._host.survey(subject, one.token, run["replicate"])
-            if found["boot_id"] == known.boot_id:
+            if found.boot_id == known.boot_id:
                 raise UserError(f"{self._name}: {subject}: the host was not restarted")
         except UserError as error:
             self._fail(subject.name, left, phase, known, str(error))
             return
-        with results_kept(partial(self._finish, subject.name, left, Status.FAILED)):
-            status, reason = record_cut(self._campaign, run, subject, phase, known, found)
+        kept = keep_results(
+            partial(record_cut, self._campaign, run, subject, phase, known, found),
+            lambda reason, cause: self._finish(subject.name, left, Status.FAILED, reason, cause),
+        )
+        if kept is None:
+            del self._tokens[subject.name]
+            return
+        status, reason = kept
         del left[subject.name]
         self._say(run, status, reason)
-        if "lost" in found or found.get("check", {}).get("exit"):
+        if found.lost is not None or (found.check and found.check.exit):
             del self._tokens[subject.name]  # no writer goes on with a damaged file system
 
     def _fail(self, name: str, left: Runs, phase: str, cut: CutOff | None, reason: str) -> None:
@@ -188,9 +195,9 @@ class PowerCutExecutor:
         keep_failure(self._campaign.folder(left[name]), phase, cut, reason)
         self._finish(name, left, Status.FAILED, reason)
 
-    def _finish(self, name: str, left: Runs, status: Status, reason: str) -> None:
+    def _finish(self, name: str, left: Runs, status: Status, reason: str, cause: Cause | None = None) -> None:
         run = left.pop(name)
-        self._campaign.journal.finish(run["id"], status, reason, {})
+        self._campaign.journal.finish(run["id"], status, reason, {}, cause)
         self._say(run, status, reason)
 
     def _lose(self, left: Runs, why: str) -> None:
@@ -215,7 +222,7 @@ class PowerCutExecutor:
 
     def _reset(self, subjects: Sequence[Subject]) -> list[str]:
         """Have the host reset itself; return the drives that answer it, which have no power."""
-        back = [one.drive for one in subjects if self._host.ask(one, "probe")["answers"]]
+        back = [one.drive for one in subjects if self._host.ask(one, "probe").answers]
         self._host.ask(subjects[0], "reset")
         return back
 

@@ -3,23 +3,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from joulerig.analysis.powercut.folder import Subject
 from joulerig.rig.campaign import drive_record
 from joulerig.rig.campaign.execution.host_channel import HostChannel
-from joulerig.rig.campaign.execution.outcome import failure
+from joulerig.rig.campaign.execution.outcome import Identity, failure
+from joulerig.rig.common.bounded import Json, Line, Lines, Part, Returned, Word, read
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import applications, filesystems
 from joulerig.rig.lab.model import Lab
 
+MOST_SURVEY = 64 << 20  # characters that the writer prints of what it read back
 REGION_BYTES = 2 << 20  # of a bare drive, from its beginning, that is written to and read back
 
 
 class RefusedError(UserError):
     """The host refused, and touched nothing."""
+
+
+class Command(Part):
+    """A command that a host executed on a drive: its exit code and the last lines it printed."""
+
+    command: Lines
+    exit: int
+    last_lines: Lines
+
+
+class Reply(Returned):
+    """Reply of module joulerig_powercut.
+
+    `problem`: why it could not be done, or empty. `refused`: nothing was touched. `made`: by what
+    the content of the drive is known now. `survey`: what the writer read back, JSON Lines.
+    """
+
+    problem: Line = ""
+    refused: bool = False
+    made: Identity | None = None
+    boot_id: Word = ""
+    answers: bool = False
+    survey: Annotated[str, Field(max_length=MOST_SURVEY)] = ""
+    mount_seconds: float | None = None
+    mount_options: Line | None = None
+    before_mount: Command | None = None
+    mount_problem: Line | None = None
+    repair: Command | None = None
+    lost: Line | None = None
+    check: Command | None = None
+    writer: Line = ""
+    health: Json = None
 
 
 @dataclass(frozen=True)
@@ -30,21 +65,22 @@ class PowerCutHost:
     name: str
     channel: HostChannel
 
-    def ask(self, subject: Subject, action: str, **more: Any) -> Mapping[str, Any]:
-        """Have the host do something with a subject; return its answer.
+    def ask(self, subject: Subject, action: str, **more: Any) -> Reply:
+        """Call the host's module for a subject; return its reply.
 
         Raises RefusedError, UserError where it failed, and HostGoneError.
         """
         member = drive_record.declared(self.lab, self.name, subject.drive)
         arguments = {"action": action, "member": member, "filesystem": self._definition(subject), **more}
-        answer = self.channel.call("joulerig_powercut", arguments)
-        problem = answer["problem"] if "problem" in answer else failure(answer)
+        found = self.channel.call("joulerig_powercut", arguments)
+        reply = read(Reply, found, f"{self.name}: {subject}: {action}")
+        problem = reply.problem if "problem" in found else failure(found)
         if problem:
-            kind = RefusedError if answer.get("refused") else UserError
+            kind = RefusedError if reply.refused else UserError
             raise kind(f"{self.name}: {subject}: {action}: {problem}")
-        if made := answer.get("made"):
-            drive_record.identified(member["serial"], str(subject), made)
-        return answer
+        if reply.made:
+            drive_record.identified(member["serial"], str(subject), reply.made)
+        return reply
 
     def _definition(self, subject: Subject) -> dict[str, Any]:
         """Return a subject's file system for the host; empty: the bare drive."""
@@ -63,7 +99,7 @@ class PowerCutHost:
             options += [word for one in command for word in ("--application", one)]
         return options
 
-    def survey(self, subject: Subject, token: str, generation: int) -> Mapping[str, Any]:
+    def survey(self, subject: Subject, token: str, generation: int) -> Reply:
         """Have a subject read back; of one with a file system, mounted and checked too."""
         after = {}
         if subject.filesystem and generation:

@@ -16,22 +16,23 @@ from typing import Any
 from joulerig.analysis.powercut import hold_up, witness_log
 from joulerig.analysis.powercut.durable import DurableWrites, durable_writes
 from joulerig.analysis.powercut.folder import AFTER, CUT, WITNESS_LOG, Subject
-from joulerig.analysis.results import power_points
 from joulerig.analysis.results.influxdb.client import InfluxError
-from joulerig.analysis.results.schema import Status
+from joulerig.analysis.results.phases import clock_steps
+from joulerig.analysis.results.schema import Cause, Status
 from joulerig.rig.campaign import measure
 from joulerig.rig.campaign.execution.record import losses, measure_run
 from joulerig.rig.campaign.opening import OpenPowerCuts
 from joulerig.rig.campaign.powercut.cut import CutOff
+from joulerig.rig.campaign.powercut.host import Reply
 from joulerig.rig.common import files
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab.model import Lab
 
 TWIN_CUT = "twin_cut.json"  # of a virtual drive: what its twin says that it lost
-KEPT = (
+KEPT = {
     *("before_mount", "mount_problem", "repair", "lost"),
     *("mount_seconds", "mount_options", "check", "health"),
-)
+}
 TOO_FEW = "no energy: fewer than two promises before the cut"
 
 
@@ -41,7 +42,7 @@ def record_cut(
     subject: Subject,
     aimed: str,
     cut: CutOff,
-    found: Mapping[str, Any],
+    found: Reply,
 ) -> tuple[Status, str]:
     """Record a subject's cut that was read back; return the run's status and reason.
 
@@ -52,38 +53,46 @@ def record_cut(
     record: dict[str, Any] = {
         "aimed": aimed,
         "hold_up": _with_energy(lab, run["host"], subject.drive, cut),
-        **{key: found[key] for key in KEPT if key in found},
+        **found.model_dump(include=KEPT, exclude_unset=True),
     }
+    if cut.controller_step_ns:
+        record["controller_step_ns"] = cut.controller_step_ns
     if cut.twin is not None:
         record["unsafe_shutdowns"] = cut.twin["unsafe_shutdowns"]
         files.replace(folder / TWIN_CUT, json.dumps(cut.twin["last_cut"], indent=1))
-    files.replace(folder / AFTER, found["survey"])
+    files.replace(folder / AFTER, found.survey)
     durable = durable_writes(witness_log.read(folder / WITNESS_LOG))
-    tables, missing = _measure(campaign, run, durable)
-    reasons = missing + losses(tables.get("energy", []), campaign.definition.loss_limit_percent)
+    steps = clock_steps([], cut.controller_step_ns)
+    tables, missing, doubts = _measure(campaign, run, durable, steps)
+    reasons = steps + missing + losses(tables.get("energy", []), campaign.definition.loss_limit_percent)
     files.replace(folder / CUT, json.dumps(record, indent=1))
-    status, reason = Status.PARTIAL if reasons else Status.OK, "; ".join(reasons)
-    campaign.journal.finish(run["id"], status, reason, tables)
+    status, reason = Status.PARTIAL if reasons else Status.OK, "; ".join(reasons + doubts)
+    campaign.journal.finish(run["id"], status, reason, tables, Cause.CLOCK if steps else None)
     return status, reason
 
 
 def _measure(
-    campaign: OpenPowerCuts, run: Mapping[str, Any], durable: DurableWrites
-) -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
-    """Return the journal's rows of a cut's durable writes, and why energy is missing."""
+    campaign: OpenPowerCuts, run: Mapping[str, Any], durable: DurableWrites, steps: list[str]
+) -> tuple[dict[str, list[dict[str, Any]]], list[str], list[str]]:
+    """Return the journal's rows of a cut's durable writes, why energy is missing, and doubts."""
     if not durable.writes:
-        return {}, [TOO_FEW]
+        return {}, [TOO_FEW], []
     load, done = durable.phase, vars(durable.performance)
-    found, missing = measure_run(campaign, run, [load], load, done)
-    return {"phase": [vars(load)], "performance": [done], **found}, missing
+    found, missing, doubts = measure_run(campaign, run, [load], load, done, clock_steps=steps)
+    return {"phase": [vars(load)], "performance": [done], **found}, missing, doubts
 
 
 def _with_energy(lab: Lab, host: str, drive: str, cut: CutOff) -> Mapping[str, Any]:
-    """Return the tap's hold-up record of a drive's rails, with energy where there are points."""
+    """Return the tap's hold-up record of a drive's rails, with energy where there are points.
+
+    A record without energy where the controller's clock was set: the points are elsewhere.
+    """
+    if cut.controller_step_ns:
+        return cut.held
     try:
         with measure.client(lab) as database:
             members = lab.member_drives(host, drive)
-            seen = power_points.points(database, host, members, cut.cut_ns - hold_up.BEFORE_NS, cut.cut_ns)
+            seen, _ = measure.points(database, host, members, cut.cut_ns - hold_up.BEFORE_NS, cut.cut_ns)
     except (InfluxError, UserError):
         return cut.held
     return hold_up.with_energy(cut.held, seen, cut.cut_ns)

@@ -3,67 +3,70 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import pwd
 import socket
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
 from joulerig.rig.campaign.execution.outcome import failure
 from joulerig.rig.campaign.journal import Journal
 from joulerig.rig.common import process as processes
+from joulerig.rig.common.bounded import MOST_ENTRIES, Line, Lines, Nanoseconds, Part, Returned, read
 from joulerig.rig.common.errors import UserError
 
 MODULE = "joulerig_reservation"
-MACHINE_ID = Path("/etc/machine-id")
+LAST_SECOND = 253402300799  # of the year 9999
 
 Call = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
-class Entry(BaseModel):
+Instant = Annotated[float, Field(ge=0, le=LAST_SECOND)]
+"""Seconds since 1970, before the year 10000."""
+
+
+class Entry(Part):
     """A reservation, as a test host keeps it; times in seconds since 1970, of the host's clock.
 
     `campaign`: empty where a person made it. `over`: its time has passed, and no run of its
     campaign is in progress.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    owner: str
-    machine: str
-    purpose: str
-    campaign: str
-    created_ns: int
-    process: str
-    made: float
-    expires: float
+    owner: Line
+    machine: Line
+    purpose: Line
+    campaign: Line
+    created_ns: Nanoseconds
+    process: Line
+    made: Instant
+    expires: Instant
     over: bool = False
 
     @property
     def process_ended(self) -> bool:
         """Whether the process that executed its campaign ended, as far as this controller knows."""
-        here = self.machine == machine()
-        return here and bool(self.process) and not processes.is_alive(self.process)
+        return bool(self.process) and (
+            processes.is_alive(self.process) is False or processes.is_of_earlier_boot(self.process)
+        )
 
 
-class Reply(BaseModel):
+Entries = Annotated[list[Entry], Field(max_length=MOST_ENTRIES)]
+
+
+class Reply(Returned):
     """What module joulerig_reservation returns.
 
     `refused`: why, or empty. `by`: the reservation that refuses it.
     """
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
     changed: bool = False
-    now: float
-    held: list[Entry]
-    ended: list[Entry] = []
-    runs: list[str] = []
-    refused: str = ""
+    now: Instant
+    held: Entries
+    ended: Entries = []
+    runs: Lines = []
+    refused: Line = ""
     by: Entry | None = None
 
     @property
@@ -83,23 +86,20 @@ def owner() -> str:
     return f"{user}@{socket.gethostname()}"
 
 
-def machine() -> str:
-    """Return this controller by a name that no other has, and that every checkout on it shares.
-
-    Two controllers may have one host name and one user's name.
-    """
-    try:
-        number = MACHINE_ID.read_text().strip()
-    except OSError:
-        number = ""
-    return hashlib.sha256(f"joulerig {number} {socket.gethostname()}".encode()).hexdigest()[:16]
+def _user(owner: str) -> str:
+    """Return the user of an owner; the controller's name after it may change."""
+    return owner.rpartition("@")[0]
 
 
 def in_the_name_of(host: str, journal: Journal | None = None) -> dict[str, Any]:
-    """Return the arguments of the module that say who asks for `host`: a person, or a campaign."""
-    person = {"owner": owner(), "machine": machine(), "host": host}
+    """Return the arguments of the module that say who asks for `host`: a person, or a campaign.
+
+    Raises TakenOverError where another process has the campaign.
+    """
+    person = {"owner": owner(), "machine": processes.machine(), "host": host}
     if journal is None:
         return person
+    journal.raise_if_taken_over()
     campaign = journal.campaign
     return {
         **person,
@@ -118,7 +118,7 @@ def ask(call: Call, asked: Mapping[str, Any]) -> Reply:
     """
     reply = _ask(call, asked)
     by = reply.by
-    if by and by.process_ended and (by.owner, by.machine) == (asked["owner"], asked["machine"]):
+    if by and by.process_ended and (_user(by.owner), by.machine) == (_user(asked["owner"]), asked["machine"]):
         return _ask(call, {**asked, "gone": [by.process]})
     return reply
 
@@ -127,4 +127,4 @@ def _ask(call: Call, asked: Mapping[str, Any]) -> Reply:
     reply = call(asked)
     if reply.get("failed") or "held" not in reply:
         raise UserError(f"{asked['host']}: {failure(reply)}")
-    return Reply.model_validate(reply)
+    return read(Reply, reply, asked["host"])

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -35,15 +34,11 @@ def act(lab: Lab, host: str, asked: Mapping[str, Any]) -> Reply:
 
 
 def _ask(lab: Lab, hosts: Sequence[str], asked: Mapping[str, Any]) -> dict[str, Reply | str]:
-    found = playbook.replies(
+    return playbook.replies(
         "reservations.yml",
         lab.inventory,
         log="reservations.log",
-        hosts=hosts,
-        words=["-e", json.dumps({"reservation_asked": asked})],
+        asked=dict.fromkeys(hosts, asked),
         event=events.RESERVATION,
+        model=Reply,
     )
-    return {
-        host: one if isinstance(one, str) else Reply.model_validate(one["reply"])
-        for host, one in found.items()
-    }

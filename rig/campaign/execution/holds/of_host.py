@@ -72,6 +72,7 @@ def _hot(campaign: OpenCampaign, run: Run, limit: float, fresh: Fresh) -> str:
     for drive in campaign.lab.member_drives(host, *factors.stands_on(run["drive"], run["factors"])):
         found = _query(
             campaign,
+            host,
             f"SELECT temperature_celsius FROM drive_health WHERE host = {quote_string(host)}"
             f" AND drive = {quote_string(drive)} ORDER BY time DESC LIMIT 1",
         )
@@ -87,6 +88,7 @@ def _loaded(campaign: OpenCampaign, run: Run, limit: float, fresh: Fresh) -> str
         return ""  # that is the load
     found = _query(
         campaign,
+        run["host"],
         "SELECT cpu_busy_seconds, agent_cpu_seconds FROM hostload"
         f" WHERE host = {quote_string(run['host'])} ORDER BY time DESC LIMIT {MOST_POINTS}",
     )
@@ -113,9 +115,9 @@ def least_busy(points: pl.DataFrame) -> float | None:
     return float(np.diff(np.interp(edges, times, busy)).min() / SHARE_SECONDS)
 
 
-def _query(campaign: OpenCampaign, text: str) -> pl.DataFrame:
+def _query(campaign: OpenCampaign, host: str, text: str) -> pl.DataFrame:
     try:
         with measure.client(campaign.lab) as database:
-            return database.query(text)
+            return database.query(text, host=host)
     except (InfluxError, UserError):
         return pl.DataFrame()  # another condition

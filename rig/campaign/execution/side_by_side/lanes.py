@@ -13,7 +13,7 @@ from joulerig.rig.campaign.execution import host_loop
 from joulerig.rig.campaign.execution.detached_calls import DetachedCalls
 from joulerig.rig.campaign.execution.executor import Executor
 from joulerig.rig.campaign.execution.holds import Condition
-from joulerig.rig.campaign.execution.host_channel import HostChannel
+from joulerig.rig.campaign.execution.host_channel import FencedChannel, HostChannel
 from joulerig.rig.campaign.execution.host_loop import ClosedError, GivenUpError, Lane, SetAsideError
 from joulerig.rig.campaign.execution.side_by_side.turn import LaneChannel, Turn
 from joulerig.rig.campaign.lanes.gate import Gate
@@ -43,7 +43,8 @@ class LanesExecutor:
         self._holds, self._reserve, self._publish = holds, reserve, publish
         self._clock, self._sleep = clock, sleep
         self._gate, self._turn = Gate(), Turn()
-        self._calls = DetachedCalls(channel, 0.0, clock, sleep)
+        fenced = FencedChannel(channel, campaign.journal.raise_if_taken_over)
+        self._calls = DetachedCalls(fenced, 0.0, clock, sleep)
         self._done: dict[str, int] = {}
         self._errors: dict[str, BaseException] = {}
 
