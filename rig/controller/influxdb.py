@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Provide InfluxDB: influxd as the user's own process, or an existing server by URL."""
+"""Provide InfluxDB: influxd as the user's own process, or an existing server by URL.
+
+Each writer has a database that no other account writes to (analysis/results/influxdb/schema.py).
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,24 @@ import re
 import shutil
 import socket
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 
+from joulerig.analysis.results.influxdb import schema
+from joulerig.analysis.results.influxdb.schema import Writer
 from joulerig.rig.common import files, paths, supervisor
 from joulerig.rig.common.errors import RIG_UP, UserError
 from joulerig.rig.lab.model import Lab, TestHost
 
-# Who uses the rig's own server on the controller, and how. Besides, each test host has a user
-# that can only write.
-PRIVILEGES = {"powerd": "WRITE", "campaign": "WRITE", "reader": "READ", "grafana": "READ"}
+# The accounts of the controller: each writes one database, or reads all of them. Besides, each test
+# host has one, which writes that host's database.
+WRITERS = {"powerd": Writer.POWERD, "campaign": Writer.CAMPAIGN}
+READERS = ("reader", "grafana")
 HOST_USER = "iod-"  # and the host's name
+REFUSED = (401, 403)
 LOOPBACK = "127.0.0.1"
 EVERYWHERE = ("0.0.0.0", "::")
 # The first version whose debug endpoints can be had with a password only.
@@ -29,7 +37,7 @@ DEBUG_WITH_PASSWORD = (1, 8)
 
 @dataclass(frozen=True)
 class Access:
-    """How one user reaches the database."""
+    """Access of one account to its own database, or to all whose names begin with `database`."""
 
     url: str
     database: str
@@ -56,11 +64,12 @@ class Access:
 
 
 def access(lab: Lab, user: str) -> Access:
-    """Return the access of `user` (one of PRIVILEGES), with the URL that the controller uses."""
+    """Return the access of a user of WRITERS or READERS, with the URL that the controller uses."""
     spec = lab.controller.influxdb
+    database = WRITERS[user].database(spec.database) if user in WRITERS else spec.database
     if spec.url:
-        return Access(spec.url, spec.database, spec.username, spec.token_file.expanduser())
-    return Access(_own_url(lab), spec.database, user, files.secret(user))
+        return Access(spec.url, database, spec.username, spec.token_file.expanduser())
+    return Access(_own_url(lab), database, user, files.secret(user))
 
 
 def host_access(lab: Lab, host: str) -> Access:
@@ -70,17 +79,73 @@ def host_access(lab: Lab, host: str) -> Access:
     """
     spec = lab.controller.influxdb
     url = url_from_host(lab, lab.hosts[host])
+    database = Writer.HOST.database(spec.database, host)
     if not spec.url:
         user = f"{HOST_USER}{host}"
-        return Access(url, spec.database, user, files.secret(user))
+        return Access(url, database, user, files.secret(user))
     if not spec.host_token_file:
         raise UserError(
             "influxdb.host_token_file: missing; test hosts are not given the controller's token, which can"
-            " read: allowed: a file of one that can only write, with '{host}' in its name for one each"
+            " read; allowed: a file of one that can only write to the host's database, with '{host}' in its"
+            " name"
         )
     path = Path(str(spec.host_token_file).replace("{host}", host)).expanduser()
     user = (spec.host_username or spec.username).replace("{host}", host)
-    return Access(url, spec.database, user, path)
+    return Access(url, database, user, path)
+
+
+def databases(lab: Lab) -> list[str]:
+    """Return the names of all databases of the lab."""
+    return schema.databases(lab.controller.influxdb.database, lab.hosts)
+
+
+def is_made(lab: Lab) -> bool:
+    """Return whether there is a server to ask: `rig up` has made ours, or the inventory has one."""
+    return bool(lab.controller.influxdb.url) or _users_made().exists()
+
+
+def _users_made() -> Path:
+    """Return the file that says that the rig's own server has users."""
+    return paths.var() / "influxdb" / "has-users"
+
+
+def write_status(url: str, database: str, username: str, password: str) -> int:
+    """Return the HTTP status of a write without points, which changes nothing. Raises UserError."""
+    try:
+        return httpx.post(
+            f"{url}/write",
+            params={"db": database},
+            auth=(username, password),
+            timeout=10,
+            trust_env=False,
+            verify=url.startswith("https:"),
+        ).status_code
+    except httpx.HTTPError as error:
+        raise UserError(f"InfluxDB at {url} does not answer: {error}") from None
+
+
+def wrong_rights(lab: Lab) -> Iterator[str]:
+    """Yield what test hosts' accounts may do and must not, or the reverse. Raises UserError.
+
+    An account that writes to more than its host's database could spoil the energy of any run.
+    """
+    near = access(lab, "reader").url
+    for host in lab.hosts:
+        account = host_access(lab, host)
+        password = account.password
+        for database in databases(lab):
+            status = write_status(near, database, account.username, password)
+            if database == account.database and not 200 <= status < 300:
+                yield (
+                    f"InfluxDB at {near} does not let the account of test host {host} write to {database!r}"
+                    f" (HTTP {status}); allowed: a database of this name, and that right"
+                )
+            elif database != account.database and status not in REFUSED:
+                yield (
+                    f"InfluxDB at {near} lets the account of test host {host} write to {database!r}"
+                    f" (HTTP {status}); allowed: one that can write to {account.database!r} alone"
+                    " (influxdb.host_token_file)"
+                )
 
 
 def listen_address(lab: Lab) -> str:
@@ -132,12 +197,12 @@ def start_hint(lab: Lab) -> str:
 
 
 def check(lab: Lab) -> None:
-    """Raise UserError, in one line, unless the server answers and knows us."""
+    """Raise UserError, in one line, unless the server answers and has the energy of the lab."""
     reader = access(lab, "reader")
     try:
         answer = httpx.get(
             f"{reader.url}/query",
-            params={"db": reader.database, "q": "SHOW MEASUREMENTS LIMIT 1"},
+            params={"db": Writer.POWERD.database(reader.database), "q": "SHOW MEASUREMENTS LIMIT 1"},
             auth=(reader.username, reader.password),
             timeout=5,
             trust_env=False,
@@ -152,14 +217,22 @@ def check(lab: Lab) -> None:
 
 
 def start(lab: Lab) -> None:
-    """Start the rig's own server unless the inventory names another; create database and users."""
-    if lab.controller.influxdb.url:
-        check(lab)
-        return
+    """Start the rig's own server unless the inventory names another; create databases and users.
+
+    Raises UserError where a test host's account may write what is not its own.
+    """
+    if not lab.controller.influxdb.url:
+        _start_own(lab)
+    check(lab)
+    for problem in wrong_rights(lab):
+        raise UserError(problem)
+
+
+def _start_own(lab: Lab) -> None:
     place = paths.var() / "influxdb"
     place.mkdir(parents=True, exist_ok=True, mode=0o700)
     address = listen_address(lab)
-    there = place / "has-users"
+    there = _users_made()
     if address != LOOPBACK and not there.exists():
         # The first client of a server without users may make itself its administrator.
         supervisor.start([_server(place, LOOPBACK)])
@@ -167,7 +240,6 @@ def start(lab: Lab) -> None:
     supervisor.start([_server(place, address)])
     _make_users(lab, address)
     there.touch()
-    check(lab)
 
 
 def influxd_program() -> str:
@@ -247,27 +319,38 @@ def _own_url(lab: Lab) -> str:
 
 
 def _make_users(lab: Lab, address: str) -> None:
-    """Create database and users; drop those of hosts that are the lab's no more."""
-    database, url = lab.controller.influxdb.database, _url(address)
+    """Create databases and users; drop the users of hosts that have left the lab."""
+    base, url = lab.controller.influxdb.database, _url(address)
     admin = files.secret("influxdb-admin").read_text()
     # The first user needs no password; later this is refused, which is all right.
     _administer(url, f"CREATE USER admin WITH PASSWORD '{admin}' WITH ALL PRIVILEGES", None)
-    _administer(url, f'CREATE DATABASE "{database}"', admin)
-    users = PRIVILEGES | {f"{HOST_USER}{host}": "WRITE" for host in lab.hosts}
-    for user, privilege in users.items():
+    names = databases(lab)
+    for database in names:
+        _administer(url, f'CREATE DATABASE "{database}"', admin)
+    rights = {user: {writer.database(base): "WRITE"} for user, writer in WRITERS.items()}
+    rights |= {user: dict.fromkeys(names, "READ") for user in READERS}
+    rights |= {f"{HOST_USER}{host}": {Writer.HOST.database(base, host): "WRITE"} for host in lab.hosts}
+    for name, *_ in _rows(_administer(url, "SHOW USERS", admin)):
+        if name not in rights and name.startswith(HOST_USER):
+            _administer(url, f'DROP USER "{name}"', admin)
+    for user, wanted in rights.items():
         password = files.secret(user).read_text()
         _administer(url, f"CREATE USER \"{user}\" WITH PASSWORD '{password}'", admin)
-        _administer(url, f'GRANT {privilege} ON "{database}" TO "{user}"', admin)
-    for user in _user_names(url, admin):
-        # "iod" was all hosts' once.
-        if user not in users and (user == "iod" or user.startswith(HOST_USER)):
-            _administer(url, f'DROP USER "{user}"', admin)
+        granted = dict(_rows(_administer(url, f'SHOW GRANTS FOR "{user}"', admin)))
+        for database, right in granted.items():
+            if right not in ("NO PRIVILEGES", wanted.get(database)):
+                _administer(url, f'REVOKE ALL PRIVILEGES ON "{database}" FROM "{user}"', admin)
+        for database, right in wanted.items():
+            if granted.get(database) != right:
+                _administer(url, f'GRANT {right} ON "{database}" TO "{user}"', admin)
 
 
-def _user_names(url: str, password: str) -> list[str]:
-    answer = _administer(url, "SHOW USERS", password)
+def _rows(answer: httpx.Response) -> list[list[str]]:
+    """Return the rows of a statement's reply, as text."""
     with contextlib.suppress(ValueError, KeyError, IndexError):
-        return [str(row[0]) for row in answer.json()["results"][0]["series"][0].get("values", [])]
+        return [
+            [str(one) for one in row] for row in answer.json()["results"][0]["series"][0].get("values", [])
+        ]
     return []
 
 

@@ -43,7 +43,11 @@ def is_current(lab: Lab) -> bool:
 def _found(host: str) -> str:
     try:
         done = subprocess.run(
-            [*virtual.ssh_command(host), LOOK], capture_output=True, text=True, timeout=SECONDS
+            [*virtual.ssh_command(host), LOOK],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=SECONDS,
         )
     except subprocess.TimeoutExpired:
         return ""

@@ -54,6 +54,17 @@ def powerd_status() -> dict:
     return powerd("GET", "/status")
 
 
+def power_sessions() -> frozenset[str]:
+    """Return the sessions that powerd has had here: points of any other are not powerd's."""
+    path = paths.var() / "powerd" / "sessions"
+    try:
+        return frozenset(path.read_text().split())
+    except FileNotFoundError:
+        return frozenset()
+    except (OSError, ValueError) as error:
+        raise UserError(f"{paths.short(path)}: cannot be read: {error}") from None
+
+
 def change_setting(meter: str, key: str, value: str) -> None:
     """Have powerd change a setting of an instrument that it captures. Raises UserError."""
     request = protocols.powerd.SettingRequest(meter=meter, key=key, value=value)
@@ -138,6 +149,7 @@ def _meter(lab: Lab, name: str, rails: list[dict[str, Any]]) -> dict[str, Any]:
         **({"capturer": source.program(meter.family, meter)} if meter.family.capturer else {}),
         "sample_rate_hz": meter.sample_rate_hz,
         "samples": meter.samples,
+        **({"bandwidth_hz": meter.bandwidth_hz} if meter.bandwidth_hz else {}),
         "rails": rails,
         **({"timing": meter.timing} if meter.timing != "stream" else {}),
         **({"silence_seconds": meter.silence_seconds} if meter.silence_seconds else {}),
@@ -233,7 +245,7 @@ def _dashboard(lab: Lab) -> supervisor.Program:
     config = {
         "listen": f"127.0.0.1:{port}",
         "results_dir": str(paths.results()),
-        "influx": influxdb.access(lab, "reader").as_config(),
+        "influx": {**influxdb.access(lab, "reader").as_config(), "hosts": list(lab.hosts)},
         "powerd_status_socket": str(_status_socket()),
         "state_dir": str(paths.var()),
         "lab_file": str(_write_lab(lab)),

@@ -16,9 +16,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from joulerig.analysis.results.influxdb.client import InfluxError
 from joulerig.rig import power
+from joulerig.rig.campaign import measure
 from joulerig.rig.common import host_library, paths
 from joulerig.rig.common.errors import UserError
+from joulerig.rig.controller import influxdb as databases
 from joulerig.rig.controller import services
 from joulerig.rig.doctor.finding import Finding, Severity
 from joulerig.rig.lab.meters import connections, discovery, source
@@ -146,6 +149,25 @@ def influxdb(seen: Seen) -> Iterator[Finding]:
     if why := machine.unreached(endpoint(url)):
         mend = "start it, or correct influxdb.url in the controller's host_vars"
         yield Finding(ERROR, "influxdb", CONTROLLER, f"{url}: {why}", mend, "influxdb.url")
+
+
+def accounts(seen: Seen) -> Iterator[Finding]:
+    """Yield test hosts' accounts that can write what is not theirs, and points of such writers."""
+    if not databases.is_made(seen.lab):
+        return
+    try:
+        for problem in databases.wrong_rights(seen.lab):
+            mend = (
+                "grant each account its own database alone: docs/how-to/own-bench.md#influxdb"
+                if seen.lab.controller.influxdb.url
+                else "rig up"
+            )
+            yield Finding(ERROR, "accounts", CONTROLLER, problem, mend, "influxdb.host_token_file")
+        for problem in measure.strange_points(seen.lab):
+            mend = "see who has powerd's account; these points are left out of each energy"
+            yield Finding(WARNING, "accounts", CONTROLLER, problem, mend)
+    except (InfluxError, UserError):
+        return  # that it does not answer, or lacks a secret, is another check's
 
 
 def endpoint(url: str) -> str:
@@ -317,5 +339,17 @@ def free_space(seen: Seen) -> Iterator[Finding]:
 
 CHECKS: Mapping[str, Check] = {
     check.__name__.replace("_", "-"): check
-    for check in (programs, clock, secrets, influxdb, serial_ports, usb, replies, rates, switches, free_space)
+    for check in (
+        programs,
+        clock,
+        secrets,
+        influxdb,
+        accounts,
+        serial_ports,
+        usb,
+        replies,
+        rates,
+        switches,
+        free_space,
+    )
 }

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Write the host_vars of a test host from what the host itself reads, for a person to review.
 
-No drive in it is wiped before a person adopted it: each has `wipe_blank: false`.
+No drive in it is wiped before a person adopted it: each has `wipe_blank: false`. The host's own
+text is data there: Ansible evaluates nothing that is `!unsafe`, and no comment has any of it.
 """
 
 from __future__ import annotations
 
 import datetime
+import ipaddress
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import ValidationError
 
 from joulerig.rig.common import files, host_library, paths
+from joulerig.rig.common.bounded import one_line
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.doctor import asking
 from joulerig.rig.lab import forms, inventory, model
@@ -23,10 +27,12 @@ from joulerig.rig.lab import forms, inventory, model
 host_library.find()
 from ansible.module_utils.joulerig.drives import serials  # noqa: E402
 
+ADDRESSLESS = "controller_address: the host was reached by no address; write the controller's into the file"
+
 
 @dataclass(frozen=True)
 class Discovery:
-    """What was found: the text of the file, names of the drives in it, and disks left out."""
+    """A discovery: the text of the file, names of the drives in it, and the disks left out."""
 
     text: str
     drives: list[str]
@@ -73,29 +79,35 @@ def described(host: str, facts: asking.Facts, on: datetime.date) -> Discovery:
     for disk in facts.disks:
         if disk["device"] in of_memory:
             continue
-        if why := _unfit(disk, counts):
+        kind = interface(disk)
+        entry = _entry(disk, kind)
+        if why := _unfit(disk, counts) or _misfit(entry):
             left_out.append(f"{disk['device']} ({_shown(disk)}): {why}")
         else:
-            kind = interface(disk)
-            drives[_free_name(kind, drives)] = _entry(disk, kind)
+            drives[_free_name(kind, drives)] = entry
     for one in facts.nvdimms:
         if one["use"]:
             left_out.append(f"NVDIMM {one['serial']} ({one['size_bytes']} bytes): {one['use']}")
             continue
         keys = {"interface": "nvdimm", "serial": one["serial"], "size_bytes": one["size_bytes"]}
-        drives[_free_name("nvdimm", drives)] = {**keys, "plp": False, "wipe_blank": False}
+        entry = {**keys, "plp": False, "wipe_blank": False}
+        if why := _misfit(entry):
+            left_out.append(f"NVDIMM {one['serial']} ({one['size_bytes']} bytes): {why}")
+        else:
+            drives[_free_name("nvdimm", drives)] = entry
+    address = _address(facts.machine)
+    left_out += [] if address else [ADDRESSLESS]
     lines = [
         f"# Test host {host}, as 'rig hosts discover {host}' found it on {on}. Look through it and correct",
         "# it: names and descriptions are yours to choose. wipe_blank: false keeps a drive, also a blank",
         f"# one, until a person released it: 'rig drives adopt {host} DRIVE'.",
-        *_address(facts.machine),
+        "# controller_address: from where this host was reached.",
+        *(_yaml({"controller_address": Unsafe(address)}) if address else []),
         "",
         "# Declare plp: true of drives with power-loss protection, and the supply rails of each, as",
         "# docs/how-to/own-bench.md shows: without rails a run has no joules.",
-        *(yaml.safe_dump({"drives": _quoted(drives)}, sort_keys=False, width=1000).splitlines()),
+        *_yaml({"drives": {name: _unsafe(keys) for name, keys in drives.items()}}),
     ]
-    if left_out:
-        lines += ["", "# Left out:", *(f"# - {line}" for line in left_out)]
     return Discovery("\n".join(lines) + "\n", list(drives), left_out)
 
 
@@ -126,6 +138,16 @@ def _unfit(disk: Mapping[str, Any], counts: Mapping[str, int]) -> str:
     return ""
 
 
+def _misfit(entry: Mapping[str, Any]) -> str:
+    """Return why an inventory cannot have this entry of a drive, or an empty text."""
+    try:
+        model.Drive.model_validate(dict(entry))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        return f"its {one_line('.'.join(map(str, first['loc'])) or 'wwn')} cannot be declared: {first['msg']}"
+    return ""
+
+
 def _shown(disk: Mapping[str, Any]) -> str:
     words = [disk["model"] or "", f"serial {disk['serial']}" if disk["serial"] else ""]
     return ", ".join([*filter(None, words), f"{disk['size_bytes']} bytes"])
@@ -140,33 +162,50 @@ def _entry(disk: Mapping[str, Any], kind: str) -> dict[str, Any]:
     """Return the keys of a drive, in the order in which people read them."""
     found: dict[str, Any] = {"interface": kind, "serial": disk["serial"]}
     if disk["wwn"] and str(disk["wwn"]).startswith(serials.WWNS):
-        found["wwn"] = forms.as_wwn(disk["wwn"], kind)
+        found["wwn"] = _wwn(disk["wwn"], kind)
     found |= {"size_bytes": disk["size_bytes"]}
     if disk["model"]:
         found["model"] = disk["model"]
     return {**found, "plp": False, "wipe_blank": False}
 
 
-class _Quoted(str):
-    """A text that is quoted: a serial such as 0012 is a number to YAML."""
+def _wwn(text: str, kind: str) -> str:
+    """Return a WWN as an inventory has it; an invalid one unchanged, for the model to refuse."""
+    try:
+        return str(forms.as_wwn(text, kind))
+    except ValueError:
+        return text
+
+
+class Unsafe(str):
+    """A text of the host's: in the file it is quoted, on one line, and never a template."""
 
     __slots__ = ()
 
 
-def _quoted(drives: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+class _Dumper(yaml.SafeDumper):
+    """PyYAML's safe dumper, which also writes Unsafe."""
+
+
+_Dumper.add_representer(Unsafe, lambda dumper, text: dumper.represent_scalar("!unsafe", str(text), style='"'))
+
+
+def _unsafe(keys: Mapping[str, Any]) -> dict[str, Any]:
     texts = ("serial", "wwn", "model")
-    return {
-        name: {key: _Quoted(value) if key in texts else value for key, value in keys.items()}
-        for name, keys in drives.items()
-    }
+    return {key: Unsafe(value) if key in texts else value for key, value in keys.items()}
 
 
-yaml.SafeDumper.add_representer(
-    _Quoted, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style="'")
-)
+def _yaml(content: Mapping[str, Any]) -> list[str]:
+    """Return a mapping as lines of YAML, a key each."""
+    return yaml.dump(dict(content), Dumper=_Dumper, sort_keys=False, width=float("inf")).splitlines()
 
 
-def _address(machine: Mapping[str, Any]) -> list[str]:
-    """Return the line of the controller's address as the host sees it."""
+def _address(machine: Mapping[str, Any]) -> str:
+    """Return the controller's address as the host sees it; empty where it is no address."""
     address = machine["system"]["controller"] or "127.0.0.1"
-    return [f"controller_address: '{address}' # from where this host was reached"]
+    try:
+        number, _, zone = address.partition("%")
+        ipaddress.ip_address(number)
+    except ValueError:
+        return ""
+    return address if not zone or (zone.isascii() and zone.replace("-", "").isalnum()) else ""

@@ -13,10 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
-
 from joulerig.plural import counted
-from joulerig.rig.common import paths
+from joulerig.rig.common import paths, yaml_text
 from joulerig.rig.doctor.asking import Facts
 from joulerig.rig.doctor.finding import Finding, Severity
 from joulerig.rig.lab.model import TestHost
@@ -39,6 +37,16 @@ BACKGROUND = (
     "udisks2.service", "multipathd.service", "tuned.service", "zfs-scrub-monthly.timer",
     "btrfs-scrub.timer", "apt-news.service", "certbot.timer", "sysstat-collect.timer",
 )  # fmt: skip
+# What is not seen where a host cannot make a check (module_utils/joulerig/facts/checks.py).
+UNSEEN = {
+    "processes": "processes outside of the container that the rig works in",
+    "mappings": "drives that are mapped without an open descriptor (seen since Linux 4.3)",
+    "messages": "descriptors in messages that wait (seen since Linux 5.6, unless Yama forbids it)",
+    "rings": "files of an io_uring under other names than the drive's own (later kernels show their paths)",
+    "disk-sequence": "a drive that was pulled and plugged in again (seen since Linux 5.15)",
+    "commands": "commands to a drive by a program that no list shows (counted since Linux 6.13)",
+}
+RECENT = frozenset({"rings", "commands"})  # missing from kernels in use, such as Debian 12's
 GOVERNORS = "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"
 
 
@@ -84,7 +92,7 @@ def arguments(spec: TestHost, quiet: Iterable[str], influx: str) -> dict[str, An
 def quiet_units() -> frozenset[str]:
     """Return the units that campaigns stop, as the role has them."""
     path = paths.share() / "ansible" / "roles" / "quiet" / "defaults" / "main.yml"
-    return frozenset(yaml.safe_load(path.read_text())["quiet_units"])
+    return frozenset(yaml_text.read(path)["quiet_units"])
 
 
 def examine(seen: Seen) -> list[Finding]:
@@ -359,6 +367,23 @@ def addresses(seen: Seen) -> Iterator[Finding]:
         yield Finding(NOTE, "addresses", seen.name, text, mend)
 
 
+def unseen_uses(seen: Seen) -> Iterator[Finding]:
+    lacking = seen["lacking"]["checks"]
+    if not lacking:
+        return
+    texts = "; ".join(UNSEEN.get(name, name) for name in lacking)
+    severity = NOTE if RECENT.issuperset(lacking) else WARNING
+    mend = "boot a later kernel, and keep such programs off the host: docs/explanation/safety.md has them all"
+    yield Finding(severity, "unseen-uses", seen.name, f"does not see every use of a drive: {texts}", mend)
+
+
+def fence(seen: Seen) -> Iterator[Finding]:
+    if problem := seen["lacking"]["fence"]:
+        text = f"cannot execute a load in a fence, so that every run would fail: {problem}"
+        mend = "the kernel needs namespaces of PID, IPC and network, and root may have to leave a container"
+        yield Finding(ERROR, "fence", seen.name, text, mend)
+
+
 def _is_number(address: str) -> bool:
     try:
         ipaddress.ip_address(address)
@@ -372,5 +397,6 @@ CHECKS: Mapping[str, Check] = {
     for check in (
         system, clock, drives, health, multipath, governor, turbo, sleep_states, pcie_links, nvme_power,
         sata_links, runtime_pm, disk_timers, interrupts, background, free_space, influxdb, users, addresses,
+        unseen_uses, fence,
     )
 }  # fmt: skip

@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import yaml
-
 from joulerig.rig.common import host_library, paths
 from joulerig.rig.common.errors import Problem, UserError, near_miss
 from joulerig.rig.doctor.finding import Finding, Severity
@@ -155,40 +153,6 @@ def _mend(described: Described, host: str, key: str, text: str) -> str:
     return f"{where}: {hint.format(host=host)}" if hint else where
 
 
-def duplicate_keys(described: Described) -> Iterator[Finding]:
-    """Yield keys that stand twice in one mapping: YAML takes the last, and drops the others."""
-    found = described.found
-    files = {place.file for places in found.places.values() for place in places.values()}
-    for path in sorted(files):
-        if path.suffix not in (".yml", ".yaml") or not path.is_file():
-            continue
-        text = path.read_text(errors="replace")
-        if text.startswith("$ANSIBLE_VAULT"):
-            continue
-        for key, first, again in _repeated(yaml.compose(text), ""):
-            yield Finding(
-                ERROR, "duplicate-keys", f"{paths.short(path)}:{again}",
-                f"stands in line {first} too, and only the last one counts; allowed: a key once",
-                f"edit line {again} of {paths.short(path)}: give it another name, or take one away", key,
-            )  # fmt: skip
-
-
-def _repeated(node: Any, above: str) -> Iterator[tuple[str, int, int]]:
-    """Yield (key, line of the first, line of the other) of keys that a mapping has twice."""
-    if isinstance(node, yaml.SequenceNode):
-        for one in node.value:
-            yield from _repeated(one, above)
-    if isinstance(node, yaml.MappingNode):
-        lines: dict[str, int] = {}
-        for key, value in node.value:
-            name = f"{above}.{key.value}" if above else str(key.value)
-            line = key.start_mark.line + 1
-            first = lines.setdefault(name, line)
-            if first != line:
-                yield name, first, line
-            yield from _repeated(value, name)
-
-
 def stray_files(described: Described) -> Iterator[Finding]:
     """Yield files of host_vars that no host reads, where a host of nearly that name has none."""
     folder = described.found.folder / "host_vars"
@@ -287,7 +251,7 @@ def rails_without_bounds(described: Described) -> Iterator[Finding]:
     for host, key, rail, meter in described.rails():
         windowed = meter.samples == "window-mean"
         text = ""
-        if rail.supply is None and (windowed or meter.timing == "poll") and rail.kind != "watt_hours":
+        if rail.supply is None and (windowed or not meter.sees_all) and rail.kind != "watt_hours":
             text = "no supply: its joules have no bounds; allowed: supply: { volts, amps, ohms }"
         elif rail.supply is not None and rail.supply.ohms is None and windowed and rail.kind == "volts":
             text = "no ohms: joules of windows' means have no bounds; allowed: ohms from supply to meter"
@@ -417,7 +381,7 @@ def _is_loopback(address: str) -> bool:
 CHECKS: Mapping[str, Check] = {
     check.__name__.replace("_", "-"): check
     for check in (
-        refused, duplicate_keys, stray_files, stray_keys, connection_keys, sizes, placeholder_serials,
+        refused, stray_files, stray_keys, connection_keys, sizes, placeholder_serials,
         missing_wwns, endurance, rails_without_bounds, supplies, drives_without_rails, volatile_ports,
         unused_meters, addresses, influx_address, return_times,
     )

@@ -9,6 +9,8 @@ from typing import Any, Self
 
 import httpx
 
+from joulerig import json_text
+from joulerig.rig.common.bounded import one_line
 from joulerig.rig.common.errors import UserError
 
 TIMEOUT_SECONDS = 30.0
@@ -62,21 +64,21 @@ class Api:
             return self._http.request(method, self.url + path, **more)
         except httpx.HTTPError as error:
             raise UserError(
-                f"Grafana at {self.url} does not answer: {error or type(error).__name__}"
+                f"Grafana at {self.url} does not answer: {one_line(error) or type(error).__name__}"
             ) from None
 
     def _content(self, answer: httpx.Response) -> Any:
         if not answer.is_success:
             raise self._refused(answer)
         try:
-            return answer.json()
+            return json_text.parse(answer.content)
         except ValueError:
             raise UserError(f"{self.url}: is no Grafana ({answer.request.url.path}: no JSON)") from None
 
     def _refused(self, answer: httpx.Response) -> UserError:
         try:
-            said = str(answer.json()["message"])
-        except (ValueError, KeyError, TypeError):
+            said = str(json_text.parse_object(answer.content)["message"])
+        except (ValueError, KeyError):
             said = answer.reason_phrase
         what = f"{answer.request.method} {answer.request.url.path}"
         more = {
@@ -84,5 +86,5 @@ class Api:
             403: "; its service account needs to write data sources, folders and dashboards (role Admin)",
         }.get(answer.status_code, "")
         return UserError(
-            f"Grafana at {self.url}: {what}: HTTP {answer.status_code}: {' '.join(said.split())[:200]}{more}"
+            f"Grafana at {self.url}: {what}: HTTP {answer.status_code}: {one_line(said, 200)}{more}"
         )

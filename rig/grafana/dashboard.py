@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from joulerig.rig.grafana.influxql import in_databases
 from joulerig.rig.grafana.panels import COLUMNS, Panel
 
 # Grafana 9's. Later ones read it, and change nothing of what is used here.
@@ -32,12 +34,15 @@ BUILT_IN: Mapping[str, Any] = {
 class Lab:
     """What dashboards say of a lab.
 
-    `uid`: of its data source; the uids of its dashboards begin with it.
+    `uid`: of its data source; the uids of its dashboards begin with it. `database`: the beginning
+    of its databases' names, of which each of `hosts` has one.
     """
 
     uid: str
     title: str
     virtual: bool
+    database: str
+    hosts: Sequence[str]
     meters: Sequence[Meter] = ()
 
 
@@ -91,6 +96,7 @@ class Dashboard:
     def as_json(self, lab: Lab, version: Sequence[int] = ()) -> dict[str, Any]:
         """Return it as Grafana's JSON. `version`: Grafana's; it names columns in its own way."""
         source = {"type": SOURCE_TYPE, "uid": lab.uid}
+        query = partial(in_databases, base=lab.database, hosts=lab.hosts)
         marks = " (virtual lab)" if lab.virtual else ""
         return {
             "uid": uid(lab, self.name),
@@ -117,9 +123,11 @@ class Dashboard:
                     "url": "",
                 }
             ],
-            "templating": {"list": [_variable(one, source) for one in self.variables]},
-            "annotations": {"list": [BUILT_IN, *(_annotation(one, source, version) for one in self.regions)]},
-            "panels": list(_placed(self.panels, source)),
+            "templating": {"list": [_variable(one, source, query) for one in self.variables]},
+            "annotations": {
+                "list": [BUILT_IN, *(_annotation(one, source, query, version) for one in self.regions)]
+            },
+            "panels": list(_placed(self.panels, source, query)),
         }
 
 
@@ -133,25 +141,27 @@ def version_numbers(text: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", text)[:3]))
 
 
-def _placed(panels: Sequence[Panel], source: dict[str, str]) -> list[dict[str, Any]]:
+def _placed(
+    panels: Sequence[Panel], source: dict[str, str], query: Callable[[str], str]
+) -> list[dict[str, Any]]:
     """Return panels' JSON from left to right and downwards, none over another."""
     placed, x, y, height = [], 0, 0, 0
     for number, panel in enumerate(panels, 1):
         if x + panel.width > COLUMNS:
             x, y, height = 0, y + height, 0
-        placed.append(panel.as_json(number, x, y, source))
+        placed.append(panel.as_json(number, x, y, source, query))
         x, height = x + panel.width, max(height, panel.height)
     return placed
 
 
-def _variable(one: Variable, source: dict[str, str]) -> dict[str, Any]:
+def _variable(one: Variable, source: dict[str, str], query: Callable[[str], str]) -> dict[str, Any]:
     return {
         "name": one.name,
         "label": one.name,
         "type": "query",
         "datasource": source,
-        "query": one.query,
-        "definition": one.query,
+        "query": query(one.query),
+        "definition": query(one.query),
         "refresh": 2,  # whenever the time range changes
         "sort": 1 if one.many else 2,  # by the alphabet; campaigns, whose names end in their date, back
         "multi": one.many,
@@ -164,12 +174,14 @@ def _variable(one: Variable, source: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def _annotation(one: Regions, source: dict[str, str], version: Sequence[int]) -> dict[str, Any]:
+def _annotation(
+    one: Regions, source: dict[str, str], query: Callable[[str], str], version: Sequence[int]
+) -> dict[str, Any]:
     # Since its server asks InfluxDB for annotations (10.2), Grafana puts the measurement's name
     # before that of a column, and finds the column of the end by its whole name.
     end = one.end if version and tuple(version) < (10, 2) else f"{one.measurement}.{one.end}"
     asked = {
-        "query": one.query,
+        "query": query(one.query),
         "textColumn": one.text,
         "tagsColumn": ",".join(one.tags),
         "timeEndColumn": end,

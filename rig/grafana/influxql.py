@@ -7,11 +7,12 @@ that field of every class of operations. Grafana replaces what begins with `$`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from joulerig.analysis.results.influxdb.client import quote_identifier
-from joulerig.analysis.results.influxdb.schema import Measurement
+from joulerig.analysis.results.influxdb.schema import MEASUREMENTS, Measurement, Writer
 
 INTERVAL = "time($__interval)"
 INTERVAL_SECONDS = "($__interval_ms / 1000)"
@@ -115,7 +116,26 @@ class Queries:
         return f"GROUP BY {', '.join([INTERVAL, *(names[tag] for tag in by)])} fill(none)"
 
 
-def tag_values(tag: str, *measurements: Measurement) -> str:
-    """Return the query of a variable: the values of a tag."""
-    sources = ", ".join(quote_identifier(one.name) for one in measurements)
-    return f"SHOW TAG VALUES FROM {sources} WITH KEY = {_Names(measurements[0])[tag]}"
+def tag_values(tag: str, measurement: Measurement) -> str:
+    """Return the query of a variable: the values of a tag. InfluxDB looks in one database only."""
+    source = quote_identifier(measurement.name)
+    return f"SHOW TAG VALUES FROM {source} WITH KEY = {_Names(measurement)[tag]}"
+
+
+def in_databases(query: str, base: str, hosts: Sequence[str]) -> str:
+    """Return a query of this module with the databases of a lab that its measurement is in.
+
+    >>> in_databases('SELECT "ops" FROM "workload"', "lab", ["a", "b"])
+    'SELECT "ops" FROM "lab_host_a".."workload", "lab_host_b".."workload"'
+    >>> in_databases('SHOW TAG VALUES FROM "result" WITH KEY = "run"', "lab", [])
+    'SHOW TAG VALUES ON "lab_results" FROM "result" WITH KEY = "run"'
+    """
+    show = "SHOW TAG VALUES "
+    found = re.search(r'FROM "(\w+)"', query)
+    assert found, query
+    writer = MEASUREMENTS[found[1]].writer
+    of = [writer.database(base, host) for host in hosts] if writer is Writer.HOST else [writer.database(base)]
+    if query.startswith(show):
+        return f"{show}ON {quote_identifier(of[0])} {query.removeprefix(show)}"
+    sources = ", ".join(f"{quote_identifier(one)}..{quote_identifier(found[1])}" for one in of)
+    return query.replace(found[0], f"FROM {sources}")

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,7 +40,9 @@ class Panel:
     overrides: Sequence[Mapping[str, Any]] = ()
     transformations: Sequence[Mapping[str, Any]] = ()
 
-    def as_json(self, number: int, x: int, y: int, source: Mapping[str, str]) -> dict[str, Any]:
+    def as_json(
+        self, number: int, x: int, y: int, source: Mapping[str, str], locate: Callable[[str], str]
+    ) -> dict[str, Any]:
         """Return it as Grafana's JSON, with its number and place."""
         place = {"x": x, "y": y, "w": self.width, "h": self.height}
         if self.kind == "row":
@@ -66,7 +68,7 @@ class Panel:
                     "refId": chr(ord("A") + index),
                     "datasource": dict(source),
                     "rawQuery": True,
-                    "query": query.influxql,
+                    "query": locate(query.influxql),
                     "resultFormat": "time_series" if query.alias else "table",
                     **({"alias": query.alias} if query.alias else {}),
                 }

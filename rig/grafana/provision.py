@@ -8,14 +8,13 @@ the data source cannot be read back: whether it is right is seen by a query that
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import httpx
-
+from joulerig.analysis.results.influxdb.schema import Writer
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.controller import influxdb
 from joulerig.rig.grafana import dashboards
@@ -33,7 +32,10 @@ NOT_COMPARED = ("schemaVersion",)
 
 @dataclass(frozen=True)
 class Reader:
-    """How Grafana reads InfluxDB. `near`: the URL that the controller uses."""
+    """Grafana's access to InfluxDB. `near`: the URL that the controller uses.
+
+    `database`: the one that it asks unless a panel names others, which the dashboards' do.
+    """
 
     url: str
     near: str
@@ -45,7 +47,7 @@ class Reader:
 def present(lab: model.Lab, *, pretend: bool = False) -> list[str]:
     """Provision; return what was changed, in words. `pretend`: what would be. Raises UserError."""
     settings, described, reader = _settings(lab), describe(lab), _reader(lab)
-    raise_unless_read_only(reader)
+    raise_unless_read_only(reader, influxdb.databases(lab))
     with Api(settings.url, _secret("grafana.token_file", settings.token_file)) as api:
         version = _version(api)
         send: Callable[[str, str, Mapping[str, Any]], Any] = _nothing if pretend else api.send
@@ -91,6 +93,8 @@ def describe(lab: model.Lab) -> Lab:
         settings.uid if settings else "joulerig",
         settings.title if settings else "Joulerig",
         lab.virtual,
+        lab.controller.influxdb.database,
+        list(lab.hosts),
         meters,
     )
 
@@ -110,33 +114,23 @@ def _calibrations(lab: model.Lab, meter: str) -> list[str]:
     )
 
 
-def raise_unless_read_only(reader: Reader) -> None:
-    """Raise UserError unless InfluxDB knows the user and lets it write nothing.
+def raise_unless_read_only(reader: Reader, databases: Sequence[str]) -> None:
+    """Raise UserError unless InfluxDB knows the user and lets it write to none of these databases.
 
-    Who may look at a panel may have Grafana send any statement as this user. A write without points
-    is refused, or does nothing.
+    Who may look at a panel may have Grafana send any statement as this user.
     """
-    try:
-        answer = httpx.post(
-            f"{reader.near}/write",
-            params={"db": reader.database},
-            auth=(reader.username, reader.password),
-            timeout=10,
-            trust_env=False,
-            verify=reader.near.startswith("https:"),
-        )
-    except httpx.HTTPError as error:
-        raise UserError(f"InfluxDB at {reader.near} does not answer: {error}") from None
-    if answer.status_code == UNAUTHORISED:
-        raise UserError(
-            f"InfluxDB at {reader.near} does not know user {reader.username!r} with this password;"
-            " 'rig up' makes that of the rig's own server"
-        )
-    if answer.status_code != FORBIDDEN:
-        raise UserError(
-            f"InfluxDB at {reader.near}: user {reader.username!r} can write; allowed for Grafana: one that"
-            " can only read, as everyone who sees a panel can send any statement"
-        )
+    for database in databases:
+        status = influxdb.write_status(reader.near, database, reader.username, reader.password)
+        if status == UNAUTHORISED:
+            raise UserError(
+                f"InfluxDB at {reader.near} does not know user {reader.username!r} with this password;"
+                " 'rig up' makes that of the rig's own server"
+            )
+        if status != FORBIDDEN:
+            raise UserError(
+                f"InfluxDB at {reader.near}: user {reader.username!r} can write to {database!r}; allowed for"
+                " Grafana: one that can only read, as everyone who sees a panel can send any statement"
+            )
 
 
 def _settings(lab: model.Lab) -> model.Grafana:
@@ -149,18 +143,17 @@ def _settings(lab: model.Lab) -> model.Grafana:
 
 def _reader(lab: model.Lab) -> Reader:
     settings, spec = _settings(lab), lab.controller.influxdb
+    database = Writer.POWERD.database(spec.database)
     if not spec.url:
         own = influxdb.access(lab, USER)
-        return Reader(settings.influxdb_url or own.url, own.url, own.database, own.username, own.password)
+        return Reader(settings.influxdb_url or own.url, own.url, database, own.username, own.password)
     if settings.influxdb_token_file is None:
         raise UserError(
             "grafana.influxdb_token_file: missing; Grafana is not given the controller's token, which can"
             " write: allowed: a file of one that can only read"
         )
     password = _secret("grafana.influxdb_token_file", settings.influxdb_token_file)
-    return Reader(
-        settings.influxdb_url or spec.url, spec.url, spec.database, settings.influxdb_username, password
-    )
+    return Reader(settings.influxdb_url or spec.url, spec.url, database, settings.influxdb_username, password)
 
 
 def _secret(key: str, path: Path) -> str:

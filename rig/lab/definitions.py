@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel
 
-from joulerig.rig.common import paths
+from joulerig.rig.common import paths, yaml_text
 from joulerig.rig.common.errors import UserError
 
 Definition = TypeVar("Definition")
@@ -56,18 +56,18 @@ def read_mapping(path: Path, allowed: str) -> dict[Any, Any]:
     """Return the mapping in a YAML file; `allowed` says what it maps. Raises UserError."""
     source = paths.short(path)
     try:
-        entries = copy.deepcopy(_parse_yaml(path.read_text()))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UserError(f"{source}: {' '.join(str(error).split())}") from None
+        entries = copy.deepcopy(_parse_yaml(yaml_text.content(path), source))
+    except FileNotFoundError as error:
+        raise UserError(f"{source}: {error.strerror}") from None
     if not isinstance(entries, dict):
         raise UserError(f"{source}: a {type(entries).__name__}; allowed: {allowed}")
     return entries
 
 
 @functools.lru_cache(maxsize=256)
-def _parse_yaml(text: str) -> Any:
+def _parse_yaml(text: str, source: str) -> Any:
     """Parse YAML; one command reads the same few definitions up to hundreds of times."""
-    return yaml.safe_load(text)
+    return yaml_text.parse(text, source)
 
 
 def with_own(

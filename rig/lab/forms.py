@@ -11,6 +11,8 @@ from typing import Any
 LINK = re.compile(r"^(/dev/disk/by-id/)?(wwn-|nvme-(?=eui\.|nguid\.|uuid\.|nvme\.)|scsi-(?=3[0-9a-f]{16}))")
 PREFIXED = re.compile(r"^(eui|naa|t10|uuid|nvme|nguid)\.(.*)$", re.IGNORECASE)
 TEXTUAL = re.compile(r"^[0-9a-zA-Z][\x20-\x7e]*$")
+# A prefix, "0x" and zeros alone are what a drive without a WWN reports.
+IDENTIFYING = re.compile(r"[1-9a-z]")
 HEXADECIMAL = re.compile(r"^[0-9a-f]+$")
 ALLOWED_WWNS = (
     "naa., eui., uuid., nvme. or t10. and what follows, or 0x and 16 or 32 hexadecimal digits, as lsblk,"
@@ -69,7 +71,7 @@ def as_wwn(value: Any, interface: object) -> Any:
         kind, rest = found[1].lower(), found[2]
         if kind in ("eui", "naa", "nguid"):
             return _numbered(text, re.sub(r"[\s:-]", "", rest.lower()), "naa" if kind == "naa" else "eui")
-        if not TEXTUAL.match(rest):
+        if not TEXTUAL.match(rest) or not IDENTIFYING.search(rest.lower().removeprefix("0x")):
             raise ValueError(f"{text!r} is no WWN; allowed: {ALLOWED_WWNS}")
         return f"{kind}.{rest}"
     digits = re.sub(r"[\s:-]", "", plain.lower()).removeprefix("0x")
@@ -83,7 +85,7 @@ def _numbered(text: str, digits: str, kind: str) -> str:
     """Return KIND.DIGITS. Raises ValueError unless these are the digits of a WWN."""
     if not HEXADECIMAL.match(digits) or len(digits) not in (16, 32):
         raise ValueError(f"{text!r} is no WWN; allowed: {ALLOWED_WWNS}")
-    if not digits.strip("0"):
+    if not digits.strip("0") or not digits.strip("f"):
         raise ValueError(f"{text!r} is what drives without a WWN report; allowed: leave wwn out")
     if kind == "naa" and digits[0] == LONG_NAA and len(digits) == 16:
         raise ValueError(

@@ -13,14 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from joulerig.rig.common import paths
+from joulerig.rig.common import paths, yaml_text
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import forms
 
 TOKEN = re.compile(r"""[^\s,\]}#]+""")
 TEMPLATE = ("{{", "{%")
+# Keys whose values identify: what a host, a drive or a meter reports of itself is often copied into
+# them. They are read as they are written; a template in them is text.
+LITERAL = frozenset(
+    {"serial", "wwn", "model", "firmware", "name", "description", "controller_address", "connection"}
+)
 VAULT = "set ANSIBLE_VAULT_PASSWORD_FILE to the file that holds the vault's password"
 Key = tuple[str, ...]
 
@@ -79,12 +82,11 @@ def of_playbook(variables: Mapping[str, Any]) -> Path:
 def read(inventory: Path, keys: Iterable[str], as_written: Iterable[str] = ()) -> Inventory:
     """Return an inventory with the variables of its hosts that `keys` names, and others' names.
 
-    Templates in those that `as_written` names are not filled in.
-    Raises UserError.
+    Templates in those that `as_written` names, and in LITERAL keys, are not filled in. Raises
+    UserError.
     """
     from ansible.errors import AnsibleError
     from ansible.inventory.manager import InventoryManager
-    from ansible.parsing.dataloader import DataLoader
     from ansible.template import Templar
     from ansible.vars.manager import VariableManager
 
@@ -93,11 +95,13 @@ def read(inventory: Path, keys: Iterable[str], as_written: Iterable[str] = ()) -
     raw = set(as_written)
     wanted = set(keys) - raw
     try:
-        loader = DataLoader()
+        loader = _loader()
         # Else host_vars/ of the working directory would overrule those next to the inventory.
         loader.set_basedir(str(folder_of(inventory)))
         _unlock(loader)
         manager = InventoryManager(loader=loader, sources=[str(inventory)])
+        if loader.refused:  # Ansible only warns, and goes on without the file
+            raise loader.refused
         variables = VariableManager(loader=loader, inventory=manager)
         controller, test_hosts = _groups(inventory, manager.get_groups_dict())
         values: dict[str, dict[str, Any]] = {}
@@ -112,8 +116,32 @@ def read(inventory: Path, keys: Iterable[str], as_written: Iterable[str] = ()) -
             }
             values[name] |= {key: str(found[key]) for key in raw if key in found}
     except AnsibleError as error:
+        if loader.refused:
+            raise loader.refused from None
         raise UserError(_described(error, inventory)) from None
     return Inventory(inventory, controller, test_hosts, values, places)
+
+
+def _loader() -> Any:
+    """Return Ansible's loader of files, which first has the rig's own look at each YAML text.
+
+    `refused`: what it said of the first that is beyond the bounds; "" where Ansible reads it.
+    """
+    from ansible.errors import AnsibleParserError
+    from ansible.parsing.dataloader import DataLoader
+
+    class Loader(DataLoader):  # type: ignore[misc]
+        refused: UserError | None = None
+
+        def load(self, data: str, file_name: str | None = None, *more: Any, **options: Any) -> Any:
+            try:
+                yaml_text.parse(str(data), paths.short(Path(file_name or "inventory")))
+            except UserError as error:
+                self.refused = self.refused or error
+                raise AnsibleParserError(str(error)) from None
+            return super().load(data, file_name, *more, **options)
+
+    return Loader()
 
 
 def _filler(templar: Any) -> Callable[[Any], Any]:
@@ -178,7 +206,10 @@ def _with_places(
 
 
 def _plain(value: Any, fill_in: Callable[[Any], Any], where: Key, places: dict[Key, Place]) -> Any:
-    """Return a variable as plain data, with templates filled in; numbers keep their text."""
+    """Return a variable as plain data; numbers keep their text.
+
+    Templates are filled in, save below a key of LITERAL.
+    """
     if isinstance(value, dict):
         return {
             str(key): _plain(one, fill_in, (*where, str(key)), places)
@@ -193,7 +224,7 @@ def _plain(value: Any, fill_in: Callable[[Any], Any], where: Key, places: dict[K
     if isinstance(value, float):
         return _typed(forms.Decimal(value), value)
     text = str(value)
-    if isinstance(value, str) and any(mark in text for mark in TEMPLATE):
+    if isinstance(value, str) and any(mark in text for mark in TEMPLATE) and LITERAL.isdisjoint(where):
         filled = fill_in(value)
         return filled if isinstance(filled, str) else _plain(filled, fill_in, where, places)
     return text if isinstance(value, str) else _token(value) or text
@@ -213,8 +244,8 @@ def _token(value: Any) -> str:
     try:
         line = Path(origin.path).read_text().splitlines()[origin.line_num - 1]
         found = TOKEN.match(line[origin.col_num - 1 :])
-        return found[0] if found and yaml.safe_load(found[0]) == value else ""
-    except (OSError, ValueError, IndexError, yaml.YAMLError):
+        return found[0] if found and yaml_text.parse(found[0], "") == value else ""
+    except (OSError, ValueError, IndexError, UserError):
         return ""
 
 

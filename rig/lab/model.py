@@ -8,17 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
-from pydantic import (
-    BeforeValidator,
-    Field,
-    PositiveFloat,
-    PositiveInt,
-    PrivateAttr,
-    ValidationError,
-    ValidationInfo,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, ValidationInfo, model_validator
 
+from joulerig.analysis.energy.sampling import sees_all
 from joulerig.plural import counted
 from joulerig.rig.common import files, paths
 from joulerig.rig.common.errors import (
@@ -30,6 +22,7 @@ from joulerig.rig.common.errors import (
     near_miss,
     problems,
 )
+from joulerig.rig.common.numbers import NonNegativeFloat, PositiveFloat, PositiveInt
 from joulerig.rig.lab import forms, inventory, meters
 from joulerig.rig.lab.meters import connections
 from joulerig.rig.lab.meters.family import Accuracy, Family, Samples, Timing, transport
@@ -77,7 +70,7 @@ class Supply(Strict):
     """Greatest volts, without a load, tolerance included."""
     amps: PositiveFloat
     """Greatest current that the supply, its limiter or its fuse lets pass."""
-    ohms: Annotated[float, Field(ge=0)] | None = None
+    ohms: NonNegativeFloat | None = None
     """Resistance from the supply to where the volts are measured."""
 
     @property
@@ -90,7 +83,7 @@ class Stated(Strict):
 
     volts: PositiveFloat
     """The rail's volts."""
-    tolerance: Annotated[float, Field(ge=0)]
+    tolerance: NonNegativeFloat
     """How far they can be off; it is in the bounds of the joules."""
 
     @model_validator(mode="after")
@@ -199,6 +192,9 @@ class Drive(Strict):
     rated_terabytes_written: PositiveFloat | None = None
     """What its maker rates it for, in TB (10^12 bytes) written: "TBW", or "DWPD" times capacity and
     days of warranty. `rig plan` says what share of it a campaign takes."""
+    settle_seconds: PositiveFloat | None = None
+    """How long it takes to come to rest after it was written to. Campaigns wait for so long before
+    they look for its idle power. Left out: not known; of a virtual drive, its profile's."""
     rails: dict[Name, Rail] = {}
     """Its supply rails by name, each with its channels."""
     switch: Switch | None = None
@@ -321,9 +317,9 @@ class VirtualHost(Strict):
     what any of them wants.
     """
 
-    cpus: PositiveInt = 2
+    cpus: Annotated[int, Field(ge=1, le=4096)] = 2
     """Processors."""
-    memory_mb: Annotated[int, Field(ge=512)] = 2048
+    memory_mb: Annotated[int, Field(ge=512, le=1 << 24)] = 2048
     """Memory."""
     release: Release = "bookworm"
     """Release of Debian that it runs, with its kernel. The default is built fastest."""
@@ -555,6 +551,9 @@ class Meter(Strict):
     """Samples, or with `poll` readings, of each channel per second."""
     samples: Samples | None = None
     """`window-mean`: a sample is the mean of its window. `point`: of an instant."""
+    bandwidth_hz: PositiveFloat | None = None
+    """Of a stream of points: its filter passes nothing faster. At half of the sample rate or less
+    the points show all that a rail draws; else its supply alone bounds what it draws between."""
     silence_seconds: Annotated[float, Field(ge=0.2, le=3600)] | None = None
     """Without samples for this long, the meter counts as silent."""
     clock_ppm: Annotated[float, Field(ge=1, le=1000)] | None = None
@@ -629,7 +628,14 @@ class Meter(Strict):
             raise ValueError(f"control: only for power taps; driver {self.driver} has no switch")
         if self.timing == "stream" and family.timing == "poll" and not family.may_stream:
             raise ValueError(f"timing: 'stream': {self.driver} has no sample clock; allowed: 'poll'")
+        if self.bandwidth_hz and (self.timing, self.samples) != ("stream", "point"):
+            raise ValueError("bandwidth_hz: only of a stream of points (timing: stream, samples: point)")
         return self
+
+    @property
+    def sees_all(self) -> bool:
+        """Return whether its samples show all that a rail draws."""
+        return sees_all(self.timing, self.samples, self.sample_rate_hz, self.bandwidth_hz)
 
     @model_validator(mode="after")
     def _one_way_to_reach_it(self) -> Meter:
@@ -679,7 +685,8 @@ class Influx(Strict):
     url_from_hosts: Url | None = None
     """The same as test hosts reach it, if that differs."""
     database: Name = "joulerig"
-    """Database; on 2.x and 3.x the bucket."""
+    """Prefix of the names of its databases, or on 2.x of its buckets: NAME_power,
+    NAME_results, NAME_host_HOST for each test host."""
     username: str = "joulerig"
     """User; InfluxDB 2.x and 3.x ignore it."""
     token_file: Path | None = None
@@ -687,8 +694,8 @@ class Influx(Strict):
     host_username: str | None = None
     """User that test hosts write as; `{host}` in it is the host's name; left out: `username`."""
     host_token_file: Path | None = None
-    """File with the token or password that test hosts get, which can only write; `{host}` in its
-    name is the host's name. With `url`, `rig up` needs it."""
+    """File with the token or password that a test host gets, which can write the host's database
+    alone; `{host}` in its name is the host's name. With `url`, `rig up` needs it."""
 
     @model_validator(mode="after")
     def _token_with_url(self) -> Influx:

@@ -6,9 +6,10 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
-from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import Field, model_validator
 
 from joulerig.rig.common.errors import Strict
+from joulerig.rig.common.numbers import NonNegativeInt, PositiveInt
 
 State = Literal["on", "off"]  # of the power behind a switch
 Argument = Annotated[str, Field(min_length=1)]

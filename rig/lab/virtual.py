@@ -191,6 +191,16 @@ def record_writes(
     return record.record(profile, size_bytes, definition, command, transactions, seed, log)
 
 
+def settle_seconds(lab: Lab, host: str, drive: str) -> float | None:
+    """Return how long a virtual drive takes to come to rest, by its profile; None: of no other."""
+    spec = lab.hosts[host].drives[drive]
+    if spec.profile is None:
+        return None
+    from joulerig.virtuallab import profile
+
+    return profile.load(spec.profile, known=profile.load_all(lab)).settle_seconds(spec.size_bytes)
+
+
 def stop_host(host: str) -> None:
     """Stop a virtual host's processors at once, as a power failure does. Raises UserError."""
     from joulerig.virtuallab import hosts

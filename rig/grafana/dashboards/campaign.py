@@ -22,8 +22,8 @@ def dashboard(lab: Lab) -> Dashboard:
         "Runs of a campaign and their work per joule (AI). Comparisons, with what they are worth, are in"
         " the campaign's report alone.",
         variables=(
-            Variable("campaign", tag_values("campaign", PHASE), many=False),
-            Variable("drive", tag_values("drive", PHASE)),
+            Variable("campaign", tag_values("campaign", RESULT), many=False),
+            Variable("drive", tag_values("drive", RESULT)),
         ),
         regions=(
             Regions(

@@ -29,8 +29,8 @@ def dashboard(lab: Lab) -> Dashboard:
         "Lab",
         "Power, I/O, health, losses, clocks and services of the lab.",
         variables=(
-            Variable("host", tag_values("host", POWER, BLOCKIO)),
-            Variable("drive", tag_values("drive", POWER, BLOCKIO)),
+            Variable("host", tag_values("host", POWER)),
+            Variable("drive", tag_values("drive", POWER)),
         ),
         panels=(
             row("Power"),

@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+import re
+
 from joulerig.analysis.results.influxdb.schema import POWER
+from joulerig.rig.common.bounded import one_line
 from joulerig.rig.grafana.dashboard import Dashboard, Lab, Meter, Variable
 from joulerig.rig.grafana.influxql import Queries, tag_values
 from joulerig.rig.grafana.panels import AGE, Panel, Query, figures, over_time, row, table, text
 
 RAIL, OF_RAIL = ("meter", "rail", "drive"), "$tag_meter $tag_rail $tag_drive"
-LOSSES = ("lost", "duplicate", "repeated", "over_range", "surplus")
-BOOKS = ("samples", "lost", "duplicate", "repeated", "over_range")  # which add up to those expected
+LOSSES = ("lost", "duplicate", "repeated", "over_range", "impossible", "surplus")
+# They add up to those expected.
+BOOKS = ("samples", "lost", "duplicate", "repeated", "over_range", "impossible")
 _of = Queries(("meter",))
 
 
@@ -128,4 +132,9 @@ def _calibration(lab: Lab) -> Panel:
 def _row(meter: Meter) -> str:
     rate = f"{meter.rate_hz:g}" if meter.rate_hz else "its own"
     state = "; ".join(meter.calibrations) or "none: its class alone counts"
-    return f"| {meter.name} | {meter.driver} | {rate} | {state} |"
+    return f"| {meter.name} | {meter.driver} | {rate} | {_cell(state)} |"
+
+
+def _cell(text: str) -> str:
+    """Return a text that Markdown, and Grafana's variables, leave unchanged."""
+    return re.sub(r"[^\w .,:;()/+-]", lambda found: f"&#{ord(found[0])};", one_line(text))

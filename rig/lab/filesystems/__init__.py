@@ -12,9 +12,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, PositiveInt, field_validator
+from pydantic import Field, field_validator
 
 from joulerig.rig.common.errors import Strict, validate
+from joulerig.rig.common.numbers import PositiveInt
 from joulerig.rig.lab import definitions
 from joulerig.rig.lab.model import Lab, Package
 
@@ -27,7 +28,11 @@ DEVICE = "{device}"
 class ExternalJournal(Strict):
     """How a file system has its journal on another drive, whose device replaces `{journal}`."""
 
-    make: list[str] = Field([], description="Command that prepares the journal's drive; empty: not needed.")
+    make: list[str] = Field(
+        [],
+        description="Command that prepares the journal's drive, which can have an identifier as `mkfs` has;"
+        " empty: not needed.",
+    )
     mkfs: Annotated[list[str], Field(min_length=1, description="Options added to the file system's mkfs.")]
     mount_options: list[str] = Field([], description="Options added to the file system's mount options.")
 
@@ -72,8 +77,10 @@ class FileSystem(Strict):
     packages: list[Package] = Field([], description="Debian packages with its tools.")
     module: str | None = Field(None, description="Kernel module, if its name differs from `type`.")
     mkfs: list[str] = Field(
-        description="mkfs command; the device is its last argument. Empty: mounting creates it, by an"
-        " option such as `init`."
+        description="mkfs command; the device is its last argument. `{uuid}` stands for a UUID that is"
+        " chosen for each run, `{label}` for a label of 16 hexadecimal digits, `{volume_id}` for 8 of them:"
+        " by it the drive of a run that was killed is known as the rig's; without one, such a drive has to"
+        " be adopted. Empty: mounting creates it, by an option such as `init`."
     )
     mkfs_bounded: list[str] = Field(
         [],

@@ -19,6 +19,7 @@ import numpy as np
 from pydantic import Field
 
 from joulerig.rig.common.errors import Strict
+from joulerig.rig.common.numbers import Real
 from joulerig.rig.lab.meters import kept
 from joulerig.rig.lab.model import Lab, Meter
 
@@ -47,10 +48,10 @@ class Instrument(Strict):
 class Point(Strict):
     """A reference value and the meter's uncorrected reading, both in `unit` of the record."""
 
-    reference: float
-    reading: float
-    residual: float
-    reading_uncertainty: float | None = None
+    reference: Real
+    reading: Real
+    residual: Real
+    reading_uncertainty: Real | None = None
 
 
 class Record(Strict):
@@ -61,15 +62,15 @@ class Record(Strict):
     date: datetime.date
     expires: datetime.date
     gain: Annotated[float, Field(ge=LEAST_GAIN, le=MOST_GAIN)]
-    offset: float
-    u_gain: float | None = None
-    u_offset: float | None = None
-    cov: float | None = None
+    offset: Real
+    u_gain: Real | None = None
+    u_offset: Real | None = None
+    cov: Real | None = None
     # What of them is the reference's, and common to all that was calibrated by it: relative, and in
     # the unit. None: a record of an earlier version.
-    u_reference_gain: float | None = None
-    u_reference_offset: float | None = None
-    residual_rms: float
+    u_reference_gain: Real | None = None
+    u_reference_offset: Real | None = None
+    residual_rms: Real
     points: Annotated[list[Point], Field(min_length=2)]
     certificate: str = ""
     laboratory: str = ""

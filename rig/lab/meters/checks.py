@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import numpy as np
-from pydantic import AwareDatetime, Field, PositiveFloat
+from pydantic import AwareDatetime, Field
 
 from joulerig.analysis.energy import check_standard
 from joulerig.rig.common.errors import Strict, UserError
+from joulerig.rig.common.numbers import PositiveFloat, Real
 from joulerig.rig.lab.meters import calibration, kept, source, timing, uncertainty
 from joulerig.rig.lab.meters.calibration import Instrument
 from joulerig.rig.lab.meters.timing import Lateness
@@ -46,19 +47,19 @@ class Check(Strict):
     ohms: PositiveFloat
     supply_volts: PositiveFloat | None = None
     seconds: PositiveFloat
-    volts: float
-    watts: float
-    joules: float
-    expected_joules: float
-    deviation: float
-    standard: float | None = None
-    last_digit: float = 0.0
-    low: float | None = None
-    high: float | None = None
+    volts: Real
+    watts: Real
+    joules: Real
+    expected_joules: Real
+    deviation: Real
+    standard: Real | None = None
+    last_digit: Real = 0.0
+    low: Real | None = None
+    high: Real | None = None
     of: Literal["chart", "budget", ""] = ""
     state: State
     calibrated: Annotated[dict[str, datetime.date], Field(default_factory=dict)]
-    celsius: float | None = None
+    celsius: Real | None = None
     operator: str = ""
     lateness: Lateness | None = None
 

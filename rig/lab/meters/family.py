@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from joulerig.rig.common.errors import Strict
+from joulerig.rig.common.numbers import NonNegativeFloat
 
 Timing = Literal["stream", "poll"]
 Samples = Literal["window-mean", "point"]
@@ -23,14 +24,17 @@ class Accuracy(Strict):
     """An instrument's accuracy for one quantity: +-(gain_percent of the reading + offset).
 
     From its data sheet. `offset` and `resolution` (the step between two neighbouring readings) are
-    in volts, amps or watts. Of a calibrated channel, by how much its gain can have moved:
+    in volts, amps or watts. `linearity_percent`: by how much of the reading the gain can differ
+    between two readings; without it gain_percent, and 0 with a calibration of three points or more.
+    Of a calibrated channel, by how much its gain can have moved:
     `stability_percent_per_year` since, `temperature_ppm_per_k` over at most `temperature_k` from
     the calibration's temperature, and `loading_percent` by what is connected and drawn.
     """
 
     gain_percent: Annotated[float, Field(ge=0, le=100)] = 0.0
-    offset: Annotated[float, Field(ge=0)] = 0.0
-    resolution: Annotated[float, Field(ge=0)] = 0.0
+    offset: NonNegativeFloat = 0.0
+    resolution: NonNegativeFloat = 0.0
+    linearity_percent: Annotated[float, Field(ge=0, le=100)] | None = None
     stability_percent_per_year: Annotated[float, Field(ge=0, le=100)] | None = None
     temperature_ppm_per_k: Annotated[float, Field(ge=0, le=1e5)] | None = None
     temperature_k: Annotated[float, Field(ge=0, le=200)] | None = None

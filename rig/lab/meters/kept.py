@@ -8,7 +8,8 @@ from typing import Literal, TypeVar
 
 import yaml
 
-from joulerig.rig.common import files, paths
+from joulerig.rig.common import files, paths, yaml_text
+from joulerig.rig.common.bounded import one_line
 from joulerig.rig.common.errors import Strict, UserError, validate
 
 
@@ -25,13 +26,9 @@ File = TypeVar("File", bound=Kept)
 def load(file: Path, kind: type[File]) -> File | None:
     """Return a meter's file, or None. Raises UserError naming file, key and value."""
     try:
-        data = yaml.safe_load(file.read_text())
+        data = yaml_text.read(file)
     except FileNotFoundError:
         return None
-    except OSError as error:
-        raise UserError(f"{paths.short(file)}: {error.strerror}") from None
-    except yaml.YAMLError as error:
-        raise UserError(f"{paths.short(file)}: {' '.join(str(error).split())}") from None
     found = validate(kind, data, paths.short(file))
     if found.meter != file.stem:
         raise UserError(
@@ -44,5 +41,5 @@ def store(file: Path, whole: Kept, head: str) -> Path:
     """Put a meter's file in place, atomically, with a comment on top. Returns its path."""
     file.parent.mkdir(parents=True, exist_ok=True)
     text = yaml.safe_dump(whole.model_dump(mode="json"), sort_keys=False)
-    files.replace(file, f"# {head} (docs/how-to/calibration.md).\n{text}")
+    files.replace(file, f"# {one_line(head)} (docs/how-to/calibration.md).\n{text}")
     return file

@@ -7,7 +7,7 @@
       serialcomm: 115200/8n1
       timing: poll # "stream" only where the driver reports the instrument's own sample rate
       sample_rate_hz: 2 # the rig cannot find it out
-      samples: point
+      samples: point # of a stream: also bandwidth_hz, or the rail's supply alone bounds its joules
 
 List a driver's channels, as libsigrok names them, with `rig meters scan --driver gwinstek-gpd
 --connection /dev/ttyUSB0`.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
 import socket
 import time
@@ -17,11 +18,17 @@ import tty
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from joulerig.rig.common.bounded import one_line
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab.model import Lab, Meter, Rail
 
 ANSWER_SECONDS = 5.0
+MOST_BYTES = 4096  # of a reply
 FIRST_RAIL = {"A": 1, "B": 3}  # of the tap's two instruments
+
+
+HOLD_UP = re.compile(r"[A-Z]+(,-?\d+(\.\d+)?([eE][+-]?\d+)?){0,3}", re.ASCII)
+SAMPLE = re.compile(r"\d{1,18}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -76,9 +83,11 @@ class TapPort:
                 if not part:
                     raise ConnectionError("closed")
                 reply += part
+                if len(reply) > MOST_BYTES:
+                    raise ConnectionError(f"over {MOST_BYTES} bytes without an end")
         except OSError as error:
             raise UserError(f"{self.name}: {commands}: {error}") from None
-        return reply.decode("ascii", "replace").strip()
+        return one_line(reply.decode("ascii", "replace"), MOST_BYTES)
 
     def query(self, command: str) -> str:
         """Return the reply to one query. Raises UserError with the tap's message if it refuses."""
@@ -103,7 +112,7 @@ def control(lab: Lab, meter: str) -> Iterator[tuple[TapPort, int]]:
         if spec.control:
             yield port, spec.control.first_rail
             return
-        serial = port.query("*IDN?").split(",")[2]
+        serial = ",".join(port.query("*IDN?").split(",")[2:3])
         if serial[-2:-1] != "-" or serial[-1] not in FIRST_RAIL:
             raise UserError(f"{port.name}: serial {serial!r}: is not a power tap's instrument")
         yield port, FIRST_RAIL[serial[-1]]
@@ -134,7 +143,10 @@ def switch(lab: Lab, rail: Rail, on: bool) -> int:
         command = f"TAP:OUTP{number} {'ON' if on else 'OFF'};:TAP:OUTP{number}?"
         if port.query(command) != str(int(on)):
             raise UserError(f"{port.name}: rail {number} does not switch {'on' if on else 'off'}")
-        return int(port.query(f"TAP:OUTP{number}:CUT?"))
+        cut = port.query(f"TAP:OUTP{number}:CUT?")
+        if not SAMPLE.fullmatch(cut):
+            raise UserError(f"{port.name}: {cut[:40]!r} is no number of a sample")
+        return int(cut)
 
 
 def is_on(lab: Lab, rail: Rail) -> bool:
@@ -146,8 +158,11 @@ def is_on(lab: Lab, rail: Rail) -> bool:
 def hold_up(lab: Lab, rail: Rail) -> HoldUp:
     """Return how long a rail held up since it was last switched off."""
     with control(lab, rail.meter) as (port, first):
-        state, *figures = port.query(f"TAP:HOLD{rail_number(first, rail)}?").split(",")
-    return HoldUp(state, *(float(figure) for figure in figures))
+        found = port.query(f"TAP:HOLD{rail_number(first, rail)}?")
+    if not HOLD_UP.fullmatch(found):
+        raise UserError(f"{port.name}: {found[:40]!r} is no hold-up")
+    state, *figures = found.split(",")
+    return HoldUp(state, *map(float, figures))
 
 
 def switch_drive(lab: Lab, host: str, drive: str, on: bool) -> dict[str, int]:

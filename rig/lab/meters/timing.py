@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import NonNegativeFloat, PositiveInt
 
 from joulerig.analysis.energy.meters import LATENCY_NS
 from joulerig.plural import counted
 from joulerig.rig.common.errors import Strict, UserError
+from joulerig.rig.common.numbers import NonNegativeFloat, PositiveInt, Real
 from joulerig.rig.lab.meters import source, tap
 from joulerig.rig.lab.model import Lab, Rail
 
@@ -38,10 +38,10 @@ class Lateness(Strict):
     """
 
     steps: PositiveInt
-    late: float
+    late: Real
     reach: NonNegativeFloat
     allowed: NonNegativeFloat
-    skew: float
+    skew: Real
     sample: NonNegativeFloat
 
     @property
