@@ -16,20 +16,23 @@ os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
 import uvicorn
 
-from joulerig.analysis.results.influxdb.client import Client, InfluxError
+from joulerig.analysis.results.influxdb.client import Databases, InfluxError
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.dashboard import app, config
 from joulerig.rig.dashboard.api.control import Control, Token
 from joulerig.rig.dashboard.api.routes import Api, Sources
 from joulerig.rig.dashboard.metrics import Metrics
 from joulerig.rig.dashboard.notifications import webhook
-from joulerig.rig.dashboard.notifications.watcher import Watcher
+from joulerig.rig.dashboard.notifications.watcher import TASK, Watcher
 from joulerig.rig.dashboard.poller import Poller
+from joulerig.rig.dashboard.supervision import Supervisor
+from joulerig.rig.dashboard.web.connections import BoundedConnection
 from joulerig.rig.dashboard.web.guard import Hosts
 from joulerig.rig.dashboard.web.hub import Hub
 from joulerig.rig.lab import virtual
 
 MOST_CONNECTIONS = 300  # a page has a WebSocket, and a few more while it loads
+LONGEST_MESSAGE = 1024  # bytes; a page sends none on its WebSocket
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -54,7 +57,17 @@ def serve(path: Path) -> None:
     token = config.control_token(settings, path)
     influx = settings.influx
     try:
-        client = Client(influx.url, influx.database, influx.username, password, timeout_seconds=5.0)
+        client, queries = (
+            Databases(
+                influx.url,
+                influx.database,
+                influx.username,
+                password,
+                hosts=influx.hosts,
+                timeout_seconds=timeout,
+            )
+            for timeout in (5.0, 20.0)  # requests from pages may take longer than the live figures
+        )
     except InfluxError as error:
         raise UserError(f"{path}: influx.url: {error}") from None
     host, port = settings.address
@@ -79,9 +92,8 @@ def serve(path: Path) -> None:
         clock=clock,
         slowness=slowness,
     )
-    poller = Poller(client, results, powerd, hub, clock, slowness)
-    # Requests from pages have a client of their own: they may take longer than the live figures.
-    queries = Client(influx.url, influx.database, influx.username, password, timeout_seconds=20.0)
+    supervisor = Supervisor()
+    poller = Poller(client, results, powerd, hub, supervisor, clock, slowness)
     api = Api(
         Sources(
             results,
@@ -95,15 +107,18 @@ def serve(path: Path) -> None:
         ),
         _control(settings, token),
     )
-    services = []
+    tasks = [partial(supervisor.keep, "live figures", poller.run)]
     if settings.notifications:
         kept = settings.notified_file or settings.results_dir / ".notified.json"
-        watcher = Watcher(settings.results_dir, kept, clock)
-        services = [partial(webhook.run, settings.notifications, watcher, virtual=settings.virtual)]
+        watcher = Watcher(settings.results_dir, kept, clock, supervisor)
+        run = partial(webhook.run, settings.notifications, watcher, supervisor, virtual=settings.virtual)
+        tasks.append(partial(supervisor.keep, TASK, run))
     server = uvicorn.Server(
         uvicorn.Config(
-            app.build(hub, poller, metrics, Hosts(host, settings.names), api.routes(), api.changes, services),
+            app.build(hub, metrics, Hosts(host, settings.names), api.routes(), api.changes, tasks),
+            http=BoundedConnection,
             limit_concurrency=MOST_CONNECTIONS,
+            ws_max_size=LONGEST_MESSAGE,
             log_level="warning",
             access_log=False,
             ws_per_message_deflate=False,  # it would cost more than loopback's bytes
@@ -119,14 +134,13 @@ def _control(settings: config.Config, token: str | None) -> tuple[Control, Token
     """Return what controls campaigns, and the token for it; None where nothing is to be changed."""
     if token is None:
         return None
-    state = settings.state_dir or settings.results_dir
     given = {
         "JOULERIG_VAR": settings.state_dir,
         "JOULERIG_RESULTS": settings.results_dir,
         "JOULERIG_INVENTORY": settings.inventory,
     }
     environment = {name: str(path.absolute()) for name, path in given.items() if path}
-    return Control(settings.results_dir, state / "log" / "resumed.log", environment), Token(token)
+    return Control(settings.results_dir, settings.state_dir, environment), Token(token)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from joulerig.rig.dashboard.metrics import CONTENT_TYPE, Metrics
-from joulerig.rig.dashboard.poller import Poller
 from joulerig.rig.dashboard.web.guard import Guard, Hosts
 from joulerig.rig.dashboard.web.hub import Client, Hub
 
@@ -67,14 +66,13 @@ def release() -> str:
 
 def build(
     hub: Hub,
-    poller: Poller,
     metrics: Metrics,
     hosts: Hosts,
     api: Sequence[BaseRoute] = (),
     changes: Sequence[str] = (),
-    services: Sequence[Callable[[], Coroutine[Any, Any, None]]] = (),
+    tasks: Sequence[Callable[[], Coroutine[Any, Any, None]]] = (),
 ) -> Starlette:
-    """Return the application around a hub and its poller, which it runs, as further `services`.
+    """Return the application around a hub, and run `tasks` in the background.
 
     `api`: routes of what pages fetch; `changes`: the addresses among them that take a POST.
     """
@@ -110,9 +108,9 @@ def build(
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        tasks = [asyncio.create_task(run()) for run in (poller.run, *services)]
+        running = [asyncio.create_task(run()) for run in tasks]
         yield
-        for task in tasks:
+        for task in running:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task

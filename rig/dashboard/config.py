@@ -17,12 +17,16 @@ LEAST_TOKEN = 16  # characters
 
 
 class Influx(Strict):
-    """The InfluxDB to read from; on 2.x and 3.x the password is the token."""
+    """The InfluxDB to read from; on 2.x and 3.x the password is the token.
+
+    `database`: the beginning of its databases' names. `hosts`: the test hosts that have one.
+    """
 
     url: Annotated[str, Field(pattern=r"^https?://")]
     database: str
     username: str
     password_file: Path
+    hosts: tuple[str, ...] = ()
 
 
 class Config(Strict):

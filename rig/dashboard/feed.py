@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from joulerig.analysis.results.influxdb.client import quote_string
+from joulerig.analysis.results.influxdb.client import Queries, quote_string
 from joulerig.analysis.results.schema import FORMER_PHASES
 from joulerig.rig.dashboard.counters import rates
 from joulerig.rig.dashboard.window import Window
@@ -36,12 +36,6 @@ IO_TAGS = ("host", "drive")
 PHASE_TAGS = ("campaign", "run", "host", "drive", "phase")
 COUNTERS = ("reads", "writes", "flushes", "read_bytes", "write_bytes")
 TIMES = ("read_seconds", "write_seconds", "flush_seconds")  # of the requests; a kernel may lack some
-
-
-class Queries(Protocol):
-    """What is needed of `joulerig.analysis.results.influxdb.client.Client`."""
-
-    def query(self, influxql: str) -> pl.DataFrame: ...
 
 
 @dataclass

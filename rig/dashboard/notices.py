@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from joulerig.plural import counted
+
 BAD, WARN, INFO = "bad", "warn", "info"
 QUIET_SECONDS = 600  # of a campaign that is not over
 SILENT_SECONDS = 10.0  # of a host's agent, which reports once a second, and of a rail's points
@@ -44,6 +46,12 @@ def of_lab(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             INFO,
             f"Slow motion: a second of the virtual lab lasts {message['slowness']:.3g} s."
             " Times here are the lab's, but for the time left.",
+        )
+    for one in message["failures"]:
+        yield (
+            WARN,
+            f"The dashboard's {one['task']} failed {counted(one['count'], 'time')}, and went on:"
+            f" {one['reason']}.",
         )
     influx, meters = message["influx"], message["powerd"]["meters"]
     if not influx["ok"]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import sqlite3
 import time
 from collections.abc import Callable
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from joulerig.analysis.results.campaign import ResultsError
-from joulerig.analysis.results.influxdb.client import InfluxError
+from joulerig.analysis.results.influxdb.client import InfluxError, Queries
 from joulerig.analysis.results.journal import JournalError
 from joulerig.rig.dashboard import VERSION, notices, powerd
 from joulerig.rig.dashboard.campaign import state
@@ -28,9 +27,9 @@ from joulerig.rig.dashboard.feed import (
     Loads,
     Phases,
     Power,
-    Queries,
     Rounds,
 )
+from joulerig.rig.dashboard.supervision import Supervisor
 from joulerig.rig.dashboard.web import frames
 from joulerig.rig.dashboard.web.hub import Client, Hub
 
@@ -39,7 +38,6 @@ SLOW_EVERY = 4  # ticks between looks at what changes slowly: phases, ledger, jo
 IO_EVERY = 2
 LEDGER_EVERY = 16  # it changes slowly, and InfluxDB 1.x searches all it has not yet flushed at each query
 RETRY_SECONDS = 1.0
-log = logging.getLogger(__name__)
 
 
 class Kept(NamedTuple):
@@ -67,12 +65,13 @@ class Poller:
         results_dir: Path,
         powerd_socket: Path,
         hub: Hub,
+        supervisor: Supervisor,
         clock: Callable[[], int] = time.time_ns,
         slowness: Callable[[], float] = lambda: 1.0,
     ) -> None:
         self._influx = influx
         self._powerd_socket = powerd_socket
-        self._hub = hub
+        self._hub, self._supervisor = hub, supervisor
         self._journals = Journals(results_dir)
         self._sequence = 0
         self._layout = 0
@@ -106,9 +105,9 @@ class Poller:
             try:
                 await asyncio.to_thread(self._poll, tick)
                 self._broadcast(tick)
-            except Exception:
-                # A bug in one tick must not stop the page for good; the log has it.
-                log.exception("the dashboard's poll failed")
+            except Exception as error:
+                # The next tick may be well.
+                self._supervisor.failed("live figures", error)
             tick += 1
             await asyncio.sleep(max(TICK_SECONDS - (time.monotonic() - began), 0.05))
 
@@ -203,6 +202,7 @@ class Poller:
             "loads": self._loads.newest,
             "bands": list(self._phases.bands.values()),
             "rounds": self._rounds.by_run,
+            "failures": self._supervisor.failures(),
         }
 
     def _agents(self, now_ns: int) -> dict[str, float]:

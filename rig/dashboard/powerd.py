@@ -23,7 +23,7 @@ FIGURES = (
     "observed_rate_hz",
 )
 
-LEDGER = ("samples", "lost", "duplicate", "repeated", "over_range")
+LEDGER = ("samples", "lost", "duplicate", "repeated", "over_range", "impossible")
 
 
 class PowerdError(JoulerigError):

@@ -14,7 +14,7 @@ from typing import Any
 
 from joulerig.analysis.results import journal
 from joulerig.analysis.results.schema import FINISHED, Status
-from joulerig.rig.common import process
+from joulerig.rig.common.claim import Claim, Standing
 from joulerig.rig.dashboard.api import files
 from joulerig.rig.dashboard.campaign import state
 
@@ -52,10 +52,10 @@ class Campaigns:
                 lines[name] = stamp, line
                 found.append({**line, **_execution(line), "reports": files.reports(path.parent)})
         self._lines = lines
-        self.executors = {one["id"]: one["executor"] for one in found if one["executed"]}
+        self.executors = {one["id"]: one["claim"].executor for one in found if one["executed"]}
         found.sort(key=lambda one: (one["created_ns"], one["id"]), reverse=True)
         for one in found:
-            del one["executor"]
+            del one["claim"]
         return {"campaigns": found[:MOST_CAMPAIGNS], "problem": problem}
 
 
@@ -65,7 +65,8 @@ def _line(path: Path) -> dict[str, Any]:
         opened.row_factory = sqlite3.Row
         with journal.snapshot(opened) as database:
             row = database.execute(
-                "SELECT id, name, question, kind, virtual, created_ns, finished_ns, executor, asked,"
+                "SELECT id, name, question, kind, virtual, created_ns, finished_ns, executor,"
+                " heartbeat_ns, asked,"
                 " json_extract(definition, '$.phases') AS phases,"
                 " json_extract(provenance, '$.playbook') AS playbook FROM campaign"
             ).fetchone()
@@ -83,7 +84,7 @@ def _line(path: Path) -> dict[str, Any]:
         "playbook": row["playbook"],
         "state": state.stands(row["finished_ns"], counts),
         "asked": row["asked"],
-        "executor": row["executor"],
+        "claim": Claim.from_row(row),
         "last_event_ns": last_event,
         "counts": {status: counts[status] for status in (Status.RUNNING, Status.PLANNED, *FINISHED)},
         "total": sum(counts.values()),
@@ -107,5 +108,4 @@ def plan_key(kind: str, cells: list[str], phases: str | None) -> str:
 
 def _execution(line: Mapping[str, Any]) -> dict[str, Any]:
     """Return whether a process executes a campaign now."""
-    executor = line["executor"]
-    return {"executed": bool(executor and process.is_alive(executor))}
+    return {"executed": line["claim"].standing == Standing.EXECUTED}

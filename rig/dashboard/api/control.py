@@ -13,13 +13,12 @@ import subprocess
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from joulerig.rig.campaign import control
 from joulerig.rig.campaign.control import detached
 from joulerig.rig.campaign.journal import Journal
+from joulerig.rig.common.bounded import CampaignId, RunId, one_line
 from joulerig.rig.common.errors import Strict, UserError
 
 PATH = "/api/control"
@@ -31,9 +30,9 @@ RESUMED = "is resumed"
 class Asked(Strict):
     """The body of the request."""
 
-    campaign: Annotated[str, Field(min_length=1, max_length=200)]
+    campaign: CampaignId
     action: Literal["pause", "resume", "stop", "retry"]
-    run: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    run: RunId | None = None
 
 
 class Token:
@@ -56,11 +55,12 @@ def _digest(token: str) -> bytes:
 class Control:
     """Does what is asked.
 
-    `log`: of campaigns that it resumes. `environment`: the rig's, for them.
+    `var`: the rig's state, which says what may be resumed; None: nothing. `environment`: the
+    rig's, for campaigns that it resumes.
     """
 
-    def __init__(self, results: Path, log: Path, environment: Mapping[str, str]) -> None:
-        self._results, self._log, self._environment = results, log, environment
+    def __init__(self, results: Path, var: Path | None, environment: Mapping[str, str]) -> None:
+        self._results, self._var, self._environment = results, var, environment
         self._resuming: dict[str, subprocess.Popen[bytes]] = {}
 
     def do(self, asked: Asked) -> str:
@@ -85,12 +85,14 @@ class Control:
         """Take back a pause, or execute the campaign again where no process does."""
         if journal.executor is not None:
             return control.go_on(journal, BY)
+        if self._var is None:
+            raise UserError("state_dir: is not configured; allowed: the rig's folder of state")
         name = journal.folder.name
         if (process := self._resuming.get(name)) is not None and process.poll() is None:
             raise UserError(f"{name}: is being resumed already")
-        words = detached.command(journal)
+        words = detached.command(journal, self._var)
         journal.note_asked("resume", BY)
-        self._resuming[name] = detached.start(words, self._log, self._environment)
+        self._resuming[name] = detached.start(words, self._log(self._var), self._environment)
         return RESUMED
 
     def resuming(self, campaign: str) -> dict[str, str] | None:
@@ -107,8 +109,13 @@ class Control:
         return {"state": "failed", "why": self._last_words()} if code else {"state": "ended", "why": ""}
 
     def _last_words(self) -> str:
+        assert self._var is not None
         try:
-            lines = self._log.read_text(errors="replace").strip().splitlines()
+            lines = self._log(self._var).read_text(errors="replace").strip().splitlines()
         except OSError:
             lines = []
-        return lines[-1][:300] if lines else "no output"
+        return one_line(lines[-1]) if lines else "no output"
+
+    @staticmethod
+    def _log(var: Path) -> Path:
+        return var / "log" / "resumed.log"

@@ -17,6 +17,10 @@ from typing import Any
 from joulerig.analysis.results import journal
 from joulerig.analysis.results.schema import Status
 from joulerig.rig.campaign import events
+from joulerig.rig.campaign.contents import Reply as Contents
+from joulerig.rig.campaign.reservations.asking import Reply as Reservations
+from joulerig.rig.common.bounded import read
+from joulerig.rig.common.errors import UserError
 
 MOST_CAMPAIGNS = 20  # that are looked through for what their runs recorded
 MOST_BYTES = 1 << 20  # of a file
@@ -25,6 +29,7 @@ LAST_RUNS = (
     " AND status IN ('ok', 'partial') GROUP BY host, drive ORDER BY ended_ns DESC"
 )
 RUNNING = "SELECT id, host, drive, started_ns FROM run WHERE status = ?"
+OF_RESERVATION = {"owner", "purpose", "campaign", "made", "expires"}
 IDENTITY = ("model", "firmware", "serial", "wwn", "size_bytes", "interface")
 
 
@@ -101,20 +106,31 @@ def by_playbooks(logs: Path | None) -> dict[str, Any]:
     for path in paths:
         age = max(0.0, time.time() - _modified(path))
         for event in _events(path):
-            if event.get("event") == events.CONTENTS:
-                for name, one in event["found"].items():
+            if isinstance(reply := _reply(event), Contents):
+                for name, one in reply.found.items():
                     contents.setdefault(event["host"], {})[name] = {
-                        "may_be_wiped": bool(one.get("free")) and not one.get("problem"),
-                        "why": one.get("problem") or one.get("free") or "",
-                        "holds": one.get("holds") or None,
+                        "may_be_wiped": bool(one.free) and not one.problem,
+                        "why": one.problem or one.free,
+                        "holds": one.holds or None,
                         "age_seconds": age,
                     }
-            elif event.get("event") == events.RESERVATION:
-                held = event["reply"].get("held") or []
-                names = ("owner", "purpose", "campaign", "made", "expires")
-                kept = [{name: one.get(name) for name in names} for one in held]
+            elif isinstance(reply, Reservations):
+                kept = [one.model_dump(include=OF_RESERVATION) for one in reply.held]
                 reservations[event["host"]] = {"held": kept, "age_seconds": age}
     return {"contents": contents, "reservations": reservations}
+
+
+def _reply(event: Mapping[str, Any]) -> Contents | Reservations | None:
+    """Return what a host replied; None where the event is not shown or the reply is not whole."""
+    models: dict[str, type[Contents] | type[Reservations]] = {
+        events.CONTENTS: Contents,
+        events.RESERVATION: Reservations,
+    }
+    model = models.get(str(event.get("event")))
+    try:
+        return read(model, event["reply"], event["host"]) if model else None
+    except UserError:
+        return None
 
 
 def _modified(path: Path) -> float:
@@ -137,8 +153,7 @@ def _events(path: Path) -> Iterator[dict[str, Any]]:
             continue
         if not isinstance(event, dict) or not isinstance(event.get("host"), str):
             continue
-        key = "found" if event.get("event") == events.CONTENTS else "reply"
-        if isinstance(event.get(key), dict):
+        if isinstance(event.get("reply"), dict):
             yield event
 
 

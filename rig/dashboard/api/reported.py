@@ -9,8 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from joulerig.analysis.results.influxdb.client import quote_string
-from joulerig.rig.dashboard.feed import SECOND, Queries
+from joulerig.analysis.results.influxdb.client import Queries, quote_string
+from joulerig.rig.dashboard.feed import SECOND
 
 LOAD_NS = 60 * SECOND
 BACK_NS = 24 * 3600 * SECOND

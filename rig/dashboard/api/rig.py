@@ -9,18 +9,17 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from joulerig.analysis.results.influxdb.client import InfluxError
+from joulerig.analysis.results.influxdb.client import InfluxError, Queries
 from joulerig.rig.dashboard import powerd
 from joulerig.rig.dashboard.api import recorded, reported
-from joulerig.rig.dashboard.feed import Queries
 from joulerig.rig.dashboard.notices import SILENT_SECONDS
 
 NO_LAB = "the configuration names no lab_file; 'rig up' writes one"
 NO_RSS = "the agent does not report its memory"
 METER = (
-    "state", "reason", "expected", "samples", "lost", "duplicate", "repeated", "over_range", "surplus",
-    "gap_seconds", "worst_gap_seconds", "restarts", "clock_residual_seconds", "clock_drift_ppm", "timing",
-    "instrument",
+    "state", "reason", "expected", "samples", "lost", "duplicate", "repeated", "over_range",
+    "impossible", "surplus", "gap_seconds", "worst_gap_seconds", "restarts", "clock_residual_seconds",
+    "clock_drift_ppm", "timing", "instrument",
 )  # fmt: skip
 
 

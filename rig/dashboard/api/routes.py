@@ -23,6 +23,7 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from joulerig.analysis.results import journal
+from joulerig.analysis.results.influxdb.client import Queries
 from joulerig.errors import JoulerigError
 from joulerig.rig.common import process, supervisor
 from joulerig.rig.common.errors import UserError, validate
@@ -33,7 +34,6 @@ from joulerig.rig.dashboard.api.campaigns import Campaigns
 from joulerig.rig.dashboard.api.control import LONGEST_BODY, PATH, Asked, Control, Token
 from joulerig.rig.dashboard.api.kept import Kept
 from joulerig.rig.dashboard.api.processes import CAMPAIGN, Processes
-from joulerig.rig.dashboard.feed import Queries
 
 THREADS = 4
 LONGEST_REASON = 300

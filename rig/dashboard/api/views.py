@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from joulerig.analysis.results.influxdb.client import quote_string
+from joulerig.analysis.results.influxdb.client import Queries, quote_string
 from joulerig.analysis.results.schema import FORMER_PHASES
 from joulerig.rig.dashboard.counters import rates
-from joulerig.rig.dashboard.feed import COUNTERS, IO, SECOND, Queries
+from joulerig.rig.dashboard.feed import COUNTERS, IO, SECOND
 
 MOST_POINTS = 4000
 USUAL_POINTS = 1000
@@ -114,7 +114,8 @@ def io(influx: Queries, view: View, offset_ns: int = 0) -> dict[str, Any]:
     counters = ", ".join(f"last({name}) AS {name}" for name in COUNTERS)
     frame = influx.query(
         f"SELECT {counters} FROM blockio WHERE {_where(view, first_ns - offset_ns, view.end_ns - offset_ns)}"
-        f" GROUP BY time({stretch_ns}ns, {-offset_ns % stretch_ns}ns) fill(none)"
+        f" GROUP BY time({stretch_ns}ns, {-offset_ns % stretch_ns}ns) fill(none)",
+        host=view.host,
     )
     stretches = (view.end_ns - first_ns) // stretch_ns
     seconds = np.full(stretches, np.nan)
@@ -170,7 +171,8 @@ def bands(influx: Queries, view: View, drives: Collection[str]) -> dict[str, Any
     frame = influx.query(
         f"SELECT start_ns, end_ns FROM phase WHERE host = {quote_string(view.host)} AND ({wanted})"
         f" AND time >= {view.start_ns - LONGEST_PHASE_NS} AND time < {view.end_ns}"
-        f" GROUP BY run, phase ORDER BY time DESC LIMIT 1 SLIMIT {MOST_PHASES}"
+        f" GROUP BY run, phase ORDER BY time DESC LIMIT 1 SLIMIT {MOST_PHASES}",
+        host=view.host,
     )
     found, narrow = [], 0
     for row in frame.iter_rows(named=True) if frame.height else ():

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from joulerig.analysis.results.schema import Asked, EventKind, Status
@@ -27,19 +28,44 @@ class Happening:
 
 
 def of_events(
-    campaign: str, name: str, runs: Mapping[str, Mapping[str, Any]], events: Iterable[Mapping[str, Any]]
+    campaign: str,
+    name: str,
+    runs: Mapping[str, Mapping[str, Any]],
+    events: Iterable[Mapping[str, Any]],
+    odd: Callable[[Exception, str], None],
 ) -> Iterator[Happening]:
     """Yield what is worth saying of these events, in their order.
 
     `runs`: by id, with `cell` and `host`. An event: time_ns, run, event, detail, as in the
-    journal.
+    journal. `odd`: is called with what is wrong with an event that is none, and its number.
     """
     for event in events:
-        detail = json.loads(event["detail"])
-        found = describe(event["event"], detail, runs.get(event["run"] or "", {}))
+        try:
+            found = _of_event(campaign, name, runs, event)
+        except Exception as error:
+            odd(error, f"event {event['seq']}")
+            continue
         if found is not None:
-            kind, said, why = found
-            yield Happening(kind, campaign, event["time_ns"], f"{name}: {said}", event["run"], why)
+            yield found
+
+
+def _of_event(
+    campaign: str, name: str, runs: Mapping[str, Mapping[str, Any]], event: Mapping[str, Any]
+) -> Happening | None:
+    detail = json.loads(event["detail"])
+    if not isinstance(detail, dict):
+        raise TypeError(f"its detail is a {type(detail).__name__}, not an object")
+    found = describe(event["event"], detail, runs.get(event["run"] or "", {}))
+    if found is None:
+        return None
+    kind, said, why = found
+    datetime.fromtimestamp(event["time_ns"] / 1e9, UTC)  # raises where that is no time
+    return Happening(kind, campaign, event["time_ns"], _text(f"{name}: {said}"), event["run"], _text(why))
+
+
+def _text(value: Any) -> str:
+    """Return a text that can be sent: without halves of characters."""
+    return str(value).encode(errors="replace").decode()
 
 
 def describe(event: str, detail: Mapping[str, Any], run: Mapping[str, Any]) -> tuple[Kind, str, str] | None:
@@ -69,8 +95,7 @@ def is_failure(status: Mapping[str, Any]) -> bool:
     return status["to"] in NOT_WELL
 
 
-def abandoned(campaign: str, name: str, executor: str, time_ns: int) -> Happening:
+def abandoned(campaign: str, name: str, why: str, time_ns: int) -> Happening:
     """Return that the process which executed a campaign is gone, and the campaign is not over."""
-    why = f"{executor} has ended"
     text = f"{name}: no process executes it any more: {why}; 'rig run --resume' goes on with it"
     return Happening("abandoned", campaign, time_ns, text, None, why)

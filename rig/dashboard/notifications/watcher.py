@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -13,21 +12,23 @@ from pathlib import Path
 from typing import Any
 
 from joulerig.analysis.results import journal
-from joulerig.rig.common import files, process
+from joulerig.rig.common import files
+from joulerig.rig.common.claim import Claim, Standing
 from joulerig.rig.dashboard.notifications import happenings
 from joulerig.rig.dashboard.notifications.happenings import Happening
+from joulerig.rig.dashboard.supervision import Supervisor
 
-log = logging.getLogger(__name__)
+TASK = "notifications"
 
 
 @dataclass(frozen=True)
-class Standing:
-    """A journal as it was read. `executor`: the process that has to be alive; "" where none has."""
+class Last:
+    """A journal as it was read. `claim`: of the process that has to be alive; None: none has."""
 
     signature: journal.Signature
     campaign: str
     name: str
-    executor: str
+    claim: Claim | None
 
 
 class Watcher:
@@ -38,10 +39,13 @@ class Watcher:
     lab's time, ns since 1970 UTC. A journal is opened only where its files have changed.
     """
 
-    def __init__(self, results_dir: Path, kept: Path, clock: Callable[[], int]) -> None:
+    def __init__(
+        self, results_dir: Path, kept: Path, clock: Callable[[], int], supervisor: Supervisor
+    ) -> None:
         self._results, self._kept, self._clock = results_dir, kept, clock
+        self._supervisor = supervisor
         self._seen: dict[str, dict[str, Any]] | None = _read(kept)
-        self._standing: dict[Path, Standing] = {}
+        self._standing: dict[Path, Last] = {}
 
     def look(self) -> list[Happening]:
         """Return what is new, by campaign in its order."""
@@ -53,10 +57,13 @@ class Watcher:
             try:
                 known = seen.setdefault(path.parent.name, {"seq": 0, "abandoned": ""})
                 found += self._look_at(path, known)
-            except (OSError, sqlite3.Error, journal.JournalError, ValueError, KeyError) as error:
-                log.warning("%s: %s", path, error)
+            except Exception as error:  # of one journal, which hides no other
+                self._supervisor.failed(TASK, error, f"{path}:")
         if json.dumps(seen) != before or first:
-            files.replace(self._kept, json.dumps(seen, indent=1))
+            try:
+                files.replace(self._kept, json.dumps(seen, indent=1))
+            except OSError as error:  # what was found is said all the same
+                self._supervisor.failed(TASK, error)
         return [] if first else found
 
     def _look_at(self, path: Path, known: dict[str, Any]) -> Iterator[Happening]:
@@ -65,19 +72,19 @@ class Watcher:
         if last is None or last.signature != signature:
             yield from self._read_journal(path, signature, known)
             last = self._standing.get(path)
-        if last is None or not last.executor or last.executor == known["abandoned"]:
+        if last is None or last.claim is None or last.claim.executor == known["abandoned"]:
             return
-        if not process.is_alive(last.executor):
-            known["abandoned"] = last.executor
-            yield happenings.abandoned(last.campaign, last.name, process.shown(last.executor), self._clock())
+        if last.claim.standing != Standing.EXECUTED:
+            known["abandoned"] = last.claim.executor
+            yield happenings.abandoned(last.campaign, last.name, last.claim.end, self._clock())
 
     def _read_journal(
         self, path: Path, signature: journal.Signature, known: dict[str, Any]
     ) -> Iterator[Happening]:
         """Yield what is new in a journal, and keep how it stands."""
-        with closing(journal.connect(path)) as database:
+        with closing(journal.connect(path)) as opened, journal.snapshot(opened) as database:
             database.row_factory = sqlite3.Row
-            columns = "id, name, finished_ns, executor, asked"
+            columns = "id, name, finished_ns, executor, heartbeat_ns, asked"
             campaign = database.execute(f"SELECT {columns} FROM campaign").fetchone()
             if campaign is None:
                 return
@@ -87,10 +94,16 @@ class Watcher:
                 ids = "SELECT id, cell, host FROM run"
                 runs = {row["id"]: dict(row) for row in database.execute(ids)}
                 known["seq"] = events[-1]["seq"]
-                yield from happenings.of_events(campaign["id"], campaign["name"], runs, map(dict, events))
+                yield from happenings.of_events(
+                    campaign["id"],
+                    campaign["name"],
+                    runs,
+                    map(dict, events),
+                    lambda error, event: self._supervisor.failed(TASK, error, f"{path}: {event}:"),
+                )
             over = campaign["finished_ns"] is not None or campaign["asked"]
-            executor = "" if over else campaign["executor"] or ""
-            self._standing[path] = Standing(signature, campaign["id"], campaign["name"], executor)
+            claim = None if over or not campaign["executor"] else Claim.from_row(campaign)
+            self._standing[path] = Last(signature, campaign["id"], campaign["name"], claim)
 
 
 def _read(kept: Path) -> dict[str, dict[str, Any]] | None:
@@ -99,4 +112,11 @@ def _read(kept: Path) -> dict[str, dict[str, Any]] | None:
         found = json.loads(kept.read_text())
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) else None
+    if not isinstance(found, dict):
+        return None
+    return {name: one for name, one in found.items() if _is_known(one)}
+
+
+def _is_known(one: Any) -> bool:
+    """Return whether an entry says how far a journal was read."""
+    return isinstance(one, dict) and type(one.get("seq")) is int and isinstance(one.get("abandoned"), str)

@@ -13,8 +13,11 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from joulerig.errors import JoulerigError
+from joulerig.rig.common.bounded import one_line
 from joulerig.rig.dashboard.notifications.happenings import Happening
-from joulerig.rig.dashboard.notifications.watcher import Watcher
+from joulerig.rig.dashboard.notifications.watcher import TASK, Watcher
+from joulerig.rig.dashboard.supervision import Supervisor
 from joulerig.rig.lab.model import Webhook
 
 LOOK_SECONDS = 2.0
@@ -22,6 +25,10 @@ TIMEOUT_SECONDS = 10.0
 WAITS_SECONDS = (1.0, 10.0, 60.0)  # before the next attempt
 MOST_WAITING = 200  # for one address; more than that, and the oldest are given up
 log = logging.getLogger(__name__)
+
+
+class DeliveryError(JoulerigError):
+    """A message that cannot be posted, for another reason than the network's."""
 
 
 class Receiver:
@@ -40,7 +47,7 @@ class Receiver:
             return
         if self._queue.full():
             lost = self._queue.get_nowait()
-            log.warning("%s: takes too long; given up: %s", self._name, lost["text"])
+            log.warning("%s: takes too long; given up: %s", self._name, one_line(lost["text"]))
         self._queue.put_nowait(body_of(happening, virtual=virtual))
 
     async def deliver(self) -> None:
@@ -54,7 +61,7 @@ class Receiver:
                 if not problem:
                     break
             if problem:
-                log.warning("%s: %s; given up: %s", self._name, problem, body["text"])
+                log.warning("%s: %s; given up: %s", self._name, problem, one_line(body["text"]))
 
     async def _post(self, body: dict[str, Any]) -> str:
         """Return why it did not arrive, or an empty text."""
@@ -62,6 +69,8 @@ class Receiver:
             answer = await self._client.post(self._webhook.url, json=body, timeout=TIMEOUT_SECONDS)
         except httpx.HTTPError as error:
             return type(error).__name__
+        except Exception as error:  # its text may have the address, which may be a secret
+            raise DeliveryError(f"{self._name}: {type(error).__name__}") from None
         return "" if answer.is_success else f"status {answer.status_code}"
 
 
@@ -78,11 +87,13 @@ def body_of(happening: Happening, *, virtual: bool) -> dict[str, Any]:
     }
 
 
-async def run(webhooks: Sequence[Webhook], watcher: Watcher, *, virtual: bool) -> None:
+async def run(
+    webhooks: Sequence[Webhook], watcher: Watcher, supervisor: Supervisor, *, virtual: bool
+) -> None:
     """Look at the journals every two seconds and post what is new, until cancelled."""
     async with httpx.AsyncClient(trust_env=True, follow_redirects=False) as client:
         receivers = [Receiver(one, client) for one in webhooks]
-        tasks = [asyncio.create_task(one.deliver()) for one in receivers]
+        tasks = [asyncio.create_task(supervisor.keep(TASK, one.deliver)) for one in receivers]
         try:
             while True:
                 for happening in await asyncio.to_thread(watcher.look):

@@ -10,6 +10,7 @@ token in an address would be in logs and histories. Each refusal is one line.
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Collection, Mapping
 from ipaddress import ip_address
@@ -20,6 +21,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 METHODS = ("GET", "HEAD")
+HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([0-9A-Za-z._-]+))(?::[0-9]{1,5})?", re.ASCII)
 SAME = ("same-origin", "none")  # of Sec-Fetch-Site: from this dashboard's page, or from a person
 LONGEST_TARGET = 1000  # characters of path and query
 LONGEST_VALUE = 200  # of a campaign's id, which is a folder's name
@@ -86,8 +88,8 @@ class Guard:
     def _refusal(self, scope: Scope) -> tuple[int, str]:
         """Return the status and the reason; 0 where it is not refused."""
         headers = Headers(scope=scope)
-        if (host := host_of(headers.get("host", ""))) not in self._hosts:
-            return 421, f"host {host[:LONGEST_VALUE]!r}: is not this dashboard's; allowed: {self._hosts}"
+        if host_of(header := headers.get("host", "")) not in self._hosts:
+            return 421, f"host {header[:LONGEST_VALUE]!r}: is not this dashboard's; allowed: {self._hosts}"
         origin = headers.get("origin")
         if origin is not None and urlsplit(origin).netloc != headers.get("host"):
             return 403, f"origin {origin[:LONGEST_VALUE]!r}: another site's page may not read this lab"
@@ -114,8 +116,6 @@ class Guard:
 
 
 def host_of(header: str) -> str:
-    """Return the name of a Host header, without its port; empty where there is none."""
-    try:
-        return (urlsplit(f"//{header}").hostname or "").lower()
-    except ValueError:
-        return header.lower()
+    """Return the name of a Host header, without its port; empty if it is not NAME or NAME:PORT."""
+    found = HOST.fullmatch(header)
+    return (found[1] or found[2]).lower() if found else ""

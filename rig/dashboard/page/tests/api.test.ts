@@ -68,3 +68,26 @@ test("a hidden page does not ask, and asks at once when it is seen", async () =>
   expect(fetched.mock.calls.filter(([address]) => address === "/seen")).toHaveLength(1);
   hidden.mockRestore();
 });
+
+test("a poll asks once at a time, however often the page is seen", async () => {
+  let answer: (reply: Response) => void = () => undefined;
+  const slow = () => new Promise<Response>((done) => (answer = done));
+  const fetched = vi.fn((address: string) => (address === "/slow" ? slow() : Promise.reject(new Error(address))));
+  vi.stubGlobal("fetch", fetched);
+  const seen: number[] = [];
+  poll<number>({ address: () => "/slow", everySeconds: 1000, onReply: (reply) => seen.push(reply), onProblem: () => undefined });
+  const asked = () => fetched.mock.calls.filter(([address]) => address === "/slow").length;
+  document.dispatchEvent(new Event("visibilitychange"));
+  expect(asked()).toBe(1);
+  answer(Response.json(5));
+  await vi.advanceTimersByTimeAsync(0);
+  expect(seen).toEqual([5]);
+  document.dispatchEvent(new Event("visibilitychange"));
+  expect(asked()).toBe(2);
+});
+
+test("an address that was given up is no problem of the server", async () => {
+  const given = new DOMException("given up", "AbortError");
+  vi.stubGlobal("fetch", vi.fn(async () => Promise.reject(given)));
+  await expect(fetchJson("/x")).rejects.toBe(given);
+});

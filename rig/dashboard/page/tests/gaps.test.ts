@@ -34,3 +34,11 @@ test("gaps that do not meet stay two", () => {
     { start: 4, end: 7 },
   ]);
 });
+
+test("a gap within a longer one of another rail changes nothing", () => {
+  const rows = [
+    [1, null, null, null, null, null, null, 1],
+    [1, 1, null, 1, 1, 1, 1, 1],
+  ];
+  expect(findGaps(times, rows, 1)).toEqual([{ start: 0, end: 7 }]);
+});

@@ -48,3 +48,10 @@ test("what a load does not measure is said, and what no load does is not", () =>
   expect(describeLoad(undefined, true).lines).toEqual(["load: no figures yet"]);
   expect(describeLoad(undefined, false).lines).toEqual([]);
 });
+
+test("no more than the three classes that took most are shown, and all are in the title", () => {
+  const one = (seconds: number) => ({ ops: 1, seconds, p50: 1, p99: 1, max: 1 });
+  const { lines, title } = describeLoad(load({ a: one(1), b: one(4), c: one(3), d: one(2) }), true);
+  expect(lines.map((line) => line[0])).toEqual(["b", "c", "d"]);
+  expect(title).toContain("a: p50");
+});

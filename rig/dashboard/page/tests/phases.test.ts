@@ -41,3 +41,11 @@ test.each([
   ["rounds", "setup"],
   ["no longer a phase", "prepare"],
 ])("phase %s has the shade of %s", (phase, shade) => expect(phaseShade(phase)).toBe(shade));
+
+test("a drive with a run's journal is one of the campaign", () => {
+  const message = campaign("nvme");
+  Object.assign(message.found ? message.runs[0]! : {}, { journal: "nvdimm" });
+  setCampaign(message);
+  const keys = ["h/a", "h/nvdimm", "h/nvme"].map((key) => ({ key }));
+  expect(keys.sort(inOrder).map(({ key }) => key)).toEqual(["h/nvdimm", "h/nvme", "h/a"]);
+});

@@ -78,3 +78,9 @@ describe("a reply", () => {
     expect(gaps(short, powerLines(short), 3)).toEqual([{ start: 102, end: 104 }]);
   });
 });
+
+test("buckets that lie side by side have no gap between them, however wide they are", () => {
+  const mean = [1, 1, 1];
+  const wide: PowerView = { host: "h", drive: "d", start_ns: 0, bucket_ns: 60e9, buckets: 3, rails: [{ rail: "5v", meter: "m", mean, min: mean, max: mean, gap_seconds: [0, 0, 0] }] };
+  expect(gaps(wide, powerLines(wide), 3)).toEqual([]);
+});
