@@ -79,7 +79,8 @@ def export(
             out.print(paths.short(path), soft_wrap=True)
     except OSError as error:
         raise UserError(
-            f"{error.filename or bundle or coefficients or output}: cannot be written: {error.strerror}"
+            f"{error.filename or bundle or coefficients or output or folder / 'export'}: cannot be written:"
+            f" {error.strerror}"
         ) from None
 
 
@@ -99,8 +100,8 @@ def _export_coefficients(folder: Path, path: Path, target: str) -> None:
     for drive in content["drives"]:
         name = f"{drive['host']}/{drive['drive']}"
         given = counted(len(drive["coefficients"]), "coefficient")
-        out.print(f"{name}: {given}", markup=False, soft_wrap=True)
+        out.print(f"{name}: {given}", soft_wrap=True)
         for one in drive["withheld"]:
             of = f" of {one['cell']}" if one["cell"] else ""
-            out.print(f"{name}: withheld: {one['name']}{of}: {one['reason']}", markup=False, soft_wrap=True)
-    out.print(paths.short(path), markup=False, soft_wrap=True)
+            out.print(f"{name}: withheld: {one['name']}{of}: {one['reason']}", soft_wrap=True)
+    out.print(paths.short(path), soft_wrap=True)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -12,8 +11,6 @@ from typing import Annotated, Any
 
 import polars as pl
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from joulerig.analysis import results
@@ -28,12 +25,12 @@ from joulerig.analysis.results import run_energy
 from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.results.columns import declared_columns
 from joulerig.analysis.results.schema import CampaignKind, Result, Status, level_texts
-from joulerig.analysis.runs import idle_baseline, loss_ledger, over_time, pace
+from joulerig.analysis.runs import idle, idle_baseline, loss_ledger, over_time, pace
 from joulerig.analysis.statistics.ranking import ONE_RUN
 from joulerig.analysis.tables import runs_and_cells
 from joulerig.plural import counted
 from joulerig.rig.campaign.journal import Journal
-from joulerig.rig.cli import verdicts
+from joulerig.rig.cli import terminal, verdicts
 from joulerig.rig.cli.options import CampaignArgument, JsonOption, out
 
 
@@ -53,9 +50,9 @@ def show(
         print(json.dumps(as_json(folder), indent=1))
         return
     if baseline:
-        out.print(baseline_text(folder, out.width), markup=False)
+        out.print(baseline_text(folder, out.width))
         return
-    out.print(summary_text(folder, out.width), markup=False)
+    out.print(summary_text(folder, out.width))
 
 
 def summary_text(folder: Path, width: int = 110) -> str:
@@ -102,7 +99,8 @@ def as_json(folder: Path) -> dict[str, Any]:
     campaign = results.load(folder)
     cuts = powercut.from_campaign(campaign) if campaign.kind == CampaignKind.POWER_CUT else None
     runs = []
-    rows = {row["run"]: row for row in runs_and_cells.runs(campaign).iter_rows(named=True)}
+    idles = idle.by_run(campaign)
+    rows = {row["run"]: row for row in runs_and_cells.runs(campaign, idles=idles).iter_rows(named=True)}
     for run in campaign.runs:
         done, result, row = run.performance, run.result, rows[run.id]
         runs.append(
@@ -139,6 +137,8 @@ def as_json(folder: Path) -> dict[str, Any]:
                         "calibration",
                         "ai_ops_per_joule_to_quiescence",
                         "joules_after_load",
+                        "joules_after_load_low",
+                        "joules_after_load_high",
                         "seconds_after_load",
                         "quiescence",
                         "quiescence_reason",
@@ -146,6 +146,11 @@ def as_json(folder: Path) -> dict[str, Any]:
                         "steadiness_reason",
                         "temperature_start_celsius",
                         "temperature_end_celsius",
+                        "idle_watts",
+                        "idle_watts_low",
+                        "idle_watts_high",
+                        "idle_unknown",
+                        "idle_settled_seconds",
                     )
                 },
                 "energy": [vars(rail) for rail in run.energy],
@@ -159,7 +164,7 @@ def as_json(folder: Path) -> dict[str, Any]:
         "finished": campaign.finished_ns is not None,
         "runs": runs,
         "baseline": [
-            vars(rail) | {"same_day": rail.same_day} for rail in idle_baseline.rail_baselines(campaign)
+            vars(rail) | {"same_day": rail.same_day} for rail in idle_baseline.rail_baselines(campaign, idles)
         ],
         "ledger": [
             vars(meter) | {"balanced": meter.balanced} for meter in loss_ledger.meter_ledgers(campaign)
@@ -176,10 +181,11 @@ def ai_table_text(folder: Path, width: int = 110) -> str:
     """
     campaign = results.load(folder)
     compared, (over, _) = comparison.compare_cells(campaign), over_time.power_by_run(campaign)
-    cells = runs_and_cells.cells(campaign, compared, over)
-    console = Console(width=width, record=True, file=io.StringIO())
-    for caution in cautions.of_campaign(campaign, compared, over):
-        console.print(f"WARNING: {caution}", markup=False, soft_wrap=True)
+    idles = idle.by_run(campaign)
+    cells = runs_and_cells.cells(campaign, compared, over, idles)
+    console = terminal.page(width)
+    for caution in cautions.of_campaign(campaign, compared, over, idles):
+        console.print(f"WARNING: {caution}", soft_wrap=True)
     mark = _virtual(campaign)
     further = {cell: " · ".join(level_texts(runs[0].key.further)) for cell, runs in campaign.cells().items()}
     cells = cells.with_columns(further=pl.col("cell").replace_strict(further, return_dtype=pl.String))
@@ -193,14 +199,12 @@ def ai_table_text(folder: Path, width: int = 110) -> str:
         filesystems = _in_order(campaign.definition["factors"]["filesystem"], block["filesystem"])
         unit = block["unit"].drop_nulls()[:1].to_list()
         op = f" · an op is a {unit[0]}" if unit and unit != ["operation"] else ""
-        console.print(
-            f"AI in ops/J [low, high by energy] · {which}{mark}{note}{op}", markup=False, soft_wrap=True
-        )
+        console.print(f"AI in ops/J [low, high by energy] · {which}{mark}{note}{op}", soft_wrap=True)
         console.print(_matrix(block, filesystems, schedulers, _cell))
         if title := _figure_title(block):
-            console.print(f"{title} · {which}{mark}{note}", markup=False, soft_wrap=True)
+            console.print(f"{title} · {which}{mark}{note}", soft_wrap=True)
             console.print(_matrix(block, filesystems, schedulers, _figure))
-    runs = runs_and_cells.runs(campaign, over)
+    runs = runs_and_cells.runs(campaign, over, idles)
     errors = runs["error_percent"].drop_nulls()
     if len(errors):
         within = runs["truth_within"].drop_nulls()
@@ -208,11 +212,10 @@ def ai_table_text(folder: Path, width: int = 110) -> str:
         console.print(
             f"measured against true joules, {counted(len(errors), 'run')}:"
             f" worst {errors.abs().max():.3f} %, mean {errors.mean():+.3f} %{inside}",
-            markup=False,
             soft_wrap=True,
         )
     if found := pace.of_campaign(campaign):
-        console.print(found.sentence, markup=False, soft_wrap=True)
+        console.print(found.sentence, soft_wrap=True)
     uneven = [f"WARNING: {one.name}: {one.uneven_losses}" for one in compared if one.uneven_losses]
     for line in [
         *_foundations(campaign),
@@ -221,7 +224,7 @@ def ai_table_text(folder: Path, width: int = 110) -> str:
         *_cross_talk(campaign),
         *uneven,
     ]:
-        console.print(line, markup=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
     counts = ", ".join(
         f"{count} {status}" for status, count in runs["status"].value_counts(sort=True).iter_rows()
     )
@@ -290,6 +293,7 @@ def _foundations(campaign: Campaign) -> list[str]:
     for meter in loss_ledger.meter_ledgers(campaign):
         balance = {True: "balanced", False: f"{meter.unaccounted} unaccounted for", None: "balance not known"}
         over = f" {meter.over_range} over range," if meter.over_range else ""
+        over += f" {meter.impossible} impossible," if meter.impossible else ""
         lines.append(
             f"meter {meter.meter}: {meter.samples} of {meter.expected} samples, {meter.lost} lost,{over}"
             f" worst gap {meter.worst_gap_seconds or 0.0:.3g} s, {balance[meter.balanced]};"
@@ -342,17 +346,18 @@ def _cross_talk(campaign: Campaign) -> list[str]:
 
 
 def baseline_text(folder: Path, width: int = 110) -> str:
-    """Return the idle power of each rail over a campaign's runs; it is subtracted nowhere."""
+    """Return what each rail draws at rest over a campaign's runs; it is in no AI."""
     campaign = results.load(folder)
-    console = Console(width=width, record=True, file=io.StringIO())
-    console.print(f"idle watts, not subtracted anywhere · {campaign.id}{_virtual(campaign)}", markup=False)
+    console = terminal.page(width)
+    console.print(f"idle watts, at rest; in no AI · {campaign.id}{_virtual(campaign)}")
     table = Table()
     for name in ("host", "drive", "rail (meter)"):
         table.add_column(name)
-    for name in ("W", "±", escape("[low, high]"), "runs"):
+    for name in ("W", "±", "[low, high]", "settled, s", "runs"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("when (UTC)")
-    for rail in idle_baseline.rail_baselines(campaign):
+    baselines = idle_baseline.rail_baselines(campaign, idle.by_run(campaign))
+    for rail in baselines:
         reach = f"[{rail.low:.4f}, {rail.high:.4f}]" if rail.low is not None else "–"
         watts = f"{rail.watts:.4f}" if rail.watts is not None else "–"
         if meters.expired(campaign.provenance, rail.meter, rail.last_ns):
@@ -363,16 +368,19 @@ def baseline_text(folder: Path, width: int = 110) -> str:
             f"{rail.rail} ({rail.meter})",
             watts,
             f"{rail.standard_deviation:.4f}" if rail.standard_deviation is not None else "–",
-            escape(reach),
+            reach,
+            f"{rail.settled_seconds:.2f}" if rail.settled_seconds is not None else "–",
             str(rail.n) + (f" of {rail.n + rail.left_out}" if rail.left_out else ""),
             _when(rail.first_ns, rail.last_ns),
         )
     console.print(table)
     if table.row_count == 0:
         console.print("no run has an idle phase with energy")
+    for why in dict.fromkeys(f"{one.drive}: {one.why}" for one in baselines if one.why):
+        console.print(f"not known of every run: {why}", soft_wrap=True)
     for line in _foundations(campaign):
         if EXPIRED in line:
-            console.print(line, markup=False, soft_wrap=True)
+            console.print(line, soft_wrap=True)
     return console.export_text().rstrip()
 
 
@@ -417,7 +425,7 @@ def _cell(cell: pl.DataFrame) -> str:
     text += " *" if row["may_be_best"] else "  "
     if row["ai_ops_per_joule_energy_low"] is not None:
         low, high = row["ai_ops_per_joule_energy_low"], row["ai_ops_per_joule_energy_high"]
-        text += escape(f"\n[{low:.1f}, {high:.1f}]  ")
+        text += f"\n[{low:.1f}, {high:.1f}]  "
     if quiet := _to_quiescence(row):
         text += f"\n>{quiet}  "
     return text

@@ -7,18 +7,26 @@ import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 
-from joulerig.rig.cli.options import CampaignArgument, PlaybookArgument, ShortOption, load_lab, out
+from joulerig.rig.cli.options import CampaignArgument, PlaybookArgument, ShortOption, complain, load_lab, out
 from joulerig.rig.common.errors import UserError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from joulerig.rig.campaign.journal import Journal
 
 
 def run(
     playbook: PlaybookArgument,
     resume: Annotated[str | None, typer.Option(help="Resume this campaign where it stopped.")] = None,
+    take_over: Annotated[
+        bool,
+        typer.Option(
+            "--take-over",
+            help="Resume also a campaign of another controller, or of one that is dead.",
+        ),
+    ] = False,
     short: ShortOption = False,
 ) -> None:
     """Launch a campaign from its playbook and follow it; plain ansible-playbook does the same."""
@@ -28,13 +36,24 @@ def run(
     from joulerig.rig.common import paths
     from joulerig.rig.controller import services as controller
 
+    if take_over and not resume:
+        raise UserError("--take-over: only with --resume CAMPAIGN")
     playbook = paths.playbook(playbook)
+    if playbook.resolve().is_relative_to(paths.results().resolve()):
+        raise UserError(
+            f"{paths.short(playbook)}: lies in a results folder, which is data; allowed: one elsewhere, such"
+            " as next to the inventory"
+        )
+    if resume:
+        take_over = take_over or _wants(resume, playbook)
     described = load_lab()
     make_plan(playbooks.mapping(playbook), described, paths.short(playbook), short=short)
     controller.check(described)
     out.print(f"dashboard: {controller.dashboard_url()}")
     try:
-        code, folder = playbooks.campaign(playbook, described.inventory, resume, out, short=short)
+        code, folder = playbooks.campaign(
+            playbook, described.inventory, resume, out, short=short, take_over=take_over
+        )
     except playbooks.Interrupted as end:
         again = (
             "; what a host has begun it ends without the controller;"
@@ -42,14 +61,37 @@ def run(
             if end.campaign
             else ""
         )
-        print(f"rig: interrupted{again}", file=sys.stderr)
+        complain(f"interrupted{again}")
         raise typer.Exit(130) from None
     log = paths.var() / "log" / "campaign.log"
     if folder is None:
         raise UserError(f"{paths.short(playbook)}: {playbooks.failure(log)}")
-    out.print(results.summary_text(folder, out.width), markup=False)
+    out.print(results.summary_text(folder, out.width))
     if code:
         raise UserError(f"{playbooks.failure(log)} ({paths.short(log)})")
+
+
+def _wants(resume: str, playbook: Path) -> bool:
+    """Ask whether a campaign is resumed that this controller did not open; False: it did.
+
+    Raises UserError where no terminal is there to ask, or the reply is no.
+    """
+    from joulerig.rig.campaign import origin
+    from joulerig.rig.common import paths
+
+    journal = _journal(resume)
+    if origin.find(journal, paths.var()):
+        return False
+    what = (
+        f"{paths.short(journal.folder)}: this controller did not open it; {paths.short(playbook)} would"
+        f" execute {origin.summary(journal)}"
+    )
+    if not sys.stdin.isatty():
+        raise UserError(f"{what}; --take-over does so")
+    out.print(what, soft_wrap=True)
+    if not typer.confirm("Execute it?"):
+        raise UserError(f"{journal.folder.name}: not resumed")
+    return True
 
 
 def settle(campaign: CampaignArgument = None) -> None:
@@ -67,13 +109,13 @@ def settle(campaign: CampaignArgument = None) -> None:
     stay = record.settle(opened, out.print)
     settled = [run for run in partial if run not in stay]
     if settled and (problem := result_points.send(opened, settled)):
-        out.print(f"dashboards of InfluxDB do not show it: {escape(problem)}")
+        out.print(f"dashboards of InfluxDB do not show it: {problem}")
     results.write_tables(folder)
     counts = opened.journal.counts()
     out.print(", ".join(f"{number} {status}" for status, number in counts.items()))
     for run in opened.journal.runs():
         if run["id"] in stay:
-            out.print(f"  {run['id']}: {escape(run['reason'])}")
+            out.print(f"  {run['id']}: {run['reason']}")
 
 
 def retry(
@@ -86,7 +128,8 @@ def retry(
 ) -> None:
     """Plan runs again that did not end well; 'rig run --resume' then executes them."""
     from joulerig.plural import counted
-    from joulerig.rig.campaign import control
+    from joulerig.rig.campaign import control, origin
+    from joulerig.rig.common import paths
 
     opened = _journal(campaign)
     described = opened.campaign
@@ -94,9 +137,10 @@ def retry(
     if not chosen:
         out.print(f"{described['id']}: no run is like that; nothing was changed")
         return
-    playbook = described["provenance"].get("playbook", "PLAYBOOK")
+    kept = origin.find(opened, paths.var())
+    playbook = paths.short(kept.playbook) if kept else "PLAYBOOK"
     out.print(f"{described['id']}: {counted(len(chosen), 'run')} planned again; to execute what is planned:")
-    out.print(f"  rig run {playbook} --resume {described['id']}", markup=False, soft_wrap=True)
+    out.print(f"  rig run {playbook} --resume {described['id']}", soft_wrap=True)
 
 
 def pause(
@@ -117,18 +161,14 @@ def stop(
         bool, typer.Option("--now", help="End what runs on the hosts; its settings are put back.")
     ] = False,
 ) -> None:
-    """End a campaign after what runs now, or at once; 'rig run --resume' goes on with it."""
-    from joulerig.analysis.results.schema import Asked
-    from joulerig.rig.campaign import control, hosts
+    """End a campaign after what runs now, or at once, and say what was ended."""
+    from joulerig.rig.campaign import control
+    from joulerig.rig.campaign.control import ending
 
     opened = _journal(campaign)
-    if now:  # also where no process executes it: its hosts go on with what they began
-        opened.ask(Asked.STOP)
-        hosts.stop_calls(load_lab(), opened)
-        said = "stopped"
-    else:
-        said = control.stop(opened)
-    out.print(f"{opened.folder.name}: {said}")
+    lines = ending.end(load_lab(), opened) if now else [control.stop(opened)]
+    for line in lines:
+        out.print(f"{opened.folder.name}: {line}", soft_wrap=True)
 
 
 def _journal(campaign: str | None) -> Journal:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +12,7 @@ from rich.table import Table
 
 from joulerig import atomic
 from joulerig.plural import counted
-from joulerig.rig.cli.options import JsonOption, out
+from joulerig.rig.cli.options import JsonOption, complain, out
 from joulerig.rig.common.errors import UserError
 
 app = typer.Typer(no_args_is_help=True, help="Fit twins, the virtual lab's drives, to measured ones.")
@@ -48,9 +47,9 @@ def fit(
         return
     show(found)
     if into is not None:
-        out.print(f"{into}: written", markup=False, soft_wrap=True)
+        out.print(f"{into}: written", soft_wrap=True)
     else:
-        out.print(found["profile"], markup=False, soft_wrap=True)
+        out.print(found["profile"], soft_wrap=True)
 
 
 def show(found: dict[str, Any]) -> None:
@@ -122,7 +121,7 @@ def _fit_campaign(source: str, drive: str, base: str, description: str) -> dict[
         raise UserError(f"--drive: {drive!r} is no drive of {campaign.id}; allowed: {', '.join(drives)}")
     found, left_out = loads.loads(campaign, drive)
     for why, runs in left_out.items():
-        print(f"rig: left out: {counted(runs, 'run')}: {why}", file=sys.stderr)
+        complain(f"left out: {counted(runs, 'run')}: {why}")
     name = f"{drive} of {campaign.id}"
     rows = [
         (

@@ -8,7 +8,6 @@ import json
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from joulerig.analysis.results.schema import Asked
 from joulerig.plural import counted
@@ -36,7 +35,7 @@ def up(provision: ProvisionOption = False) -> None:
     controller.start(described)
     out.print("InfluxDB, powerd and the dashboard are up")
     for line in calibration.warnings(described, datetime.datetime.now(datetime.UTC).date()):
-        out.print(escape(line))
+        out.print(line)
     if not provision and provisioning.is_current(described):
         out.print(f"the test hosts are as provisioned; dashboard: {controller.dashboard_url()}")
         return
@@ -83,6 +82,7 @@ def status(as_json: JsonOption = False) -> None:
         }
         campaign["current"] = [run["cell"] for run in opened.running()]
         campaign["executor"] = opened.executor and process.shown(opened.executor)
+        campaign["silent"] = "" if opened.executor else opened.obstacle()
         campaign["asked"] = opened.asked
         campaign["set_aside"] = opened.hosts_set_aside()
         campaign["moved"] = opened.moved()
@@ -112,12 +112,12 @@ def status(as_json: JsonOption = False) -> None:
         )
         out.print(f"  {_execution(campaign)}")
         for why in campaign["set_aside"].values():
-            out.print(f"  set aside: {why}", markup=False)
+            out.print(f"  set aside: {why}")
         if campaign["moved"]:
             out.print(f"  {counted(campaign['moved'], 'run')} taken over by equivalent hosts")
         for host, reasons in campaign["held"].items():
             for why in reasons:
-                out.print(f"  {host} waits: {escape(why)}")
+                out.print(f"  {host} waits: {why}")
     if not states:
         out.print("nothing is running; 'rig up' starts the lab's services")
     elif "dashboard" in states:
@@ -129,6 +129,8 @@ def _execution(campaign: dict[str, Any]) -> str:
     if campaign["executor"]:
         asked = {Asked.PAUSE: "; paused after what runs now", Asked.STOP: "; stops after what runs now"}
         return f"executed by {campaign['executor']}{asked.get(campaign['asked'], '')}"
+    if campaign["silent"]:
+        return str(campaign["silent"])
     if campaign["current"]:
         return "no process executes it; what a host has begun it ends, and 'rig run --resume' collects it"
     if campaign["finished"]:

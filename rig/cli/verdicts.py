@@ -4,15 +4,14 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 from collections.abc import Iterator
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from joulerig.analysis.powercut import tables
 from joulerig.analysis.powercut.folder import PowerCuts
+from joulerig.rig.cli import terminal
 
 SHOWN_VIOLATIONS = 10
 COUNTED = (
@@ -23,8 +22,8 @@ COUNTED = (
 
 def text(campaign: PowerCuts, width: int = 110) -> str:
     """Return the verdict on each subject, and the broken promises by the write's number."""
-    console = Console(width=width, record=True, file=io.StringIO())
-    console.print(f"{campaign.id}{' · VIRTUAL LAB' if campaign.virtual else ''}", markup=False)
+    console = terminal.page(width)
+    console.print(f"{campaign.id}{' · VIRTUAL LAB' if campaign.virtual else ''}")
     table = Table()
     for name in ("drive", "file system", "writer"):
         table.add_column(name, no_wrap=True)
@@ -42,7 +41,7 @@ def text(campaign: PowerCuts, width: int = 110) -> str:
         )  # fmt: skip
     console.print(table)
     for line in _lines(campaign):
-        console.print(line, markup=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
     return console.export_text().rstrip()
 
 

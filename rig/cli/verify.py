@@ -41,6 +41,6 @@ def verify(
         for check in verification.verify(source, here, mapped):
             checks.append(check)
             for line in check.lines():
-                out.print(line, markup=False, soft_wrap=True)
+                out.print(line, soft_wrap=True)
     if verification.failed(checks):
         raise typer.Exit(1)

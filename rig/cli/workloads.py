@@ -4,18 +4,16 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 import yaml
-from rich.markup import escape
 from rich.table import Table
 
 from joulerig.plural import counted
 from joulerig.rig import workloads
-from joulerig.rig.cli.options import JsonOption, out
+from joulerig.rig.cli.options import JsonOption, complain, out
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import definitions, model
 from joulerig.rig.workloads import place
@@ -44,7 +42,7 @@ def list_(as_json: JsonOption = False) -> None:
         return
     table = Table("workload", "engine", "what it does")
     for name, one in known.items():
-        table.add_row(name, one.engine, escape(one.about()))
+        table.add_row(name, one.engine, one.about())
     out.print(table)
 
 
@@ -61,7 +59,7 @@ def show(name: NameArgument, as_json: JsonOption = False) -> None:
     if as_json:
         print(json.dumps(shown, indent=1))
         return
-    out.print(yaml.dump(shown, Dumper=_Readable, sort_keys=False).rstrip(), markup=False)
+    out.print(yaml.dump(shown, Dumper=_Readable, sort_keys=False).rstrip())
 
 
 class _Readable(yaml.SafeDumper):
@@ -80,8 +78,8 @@ _Readable.add_representer(
 def run(
     name: NameArgument,
     directory: Annotated[Path, typer.Option(help="Folder to load; it is left unchanged.")],
-    seconds: Annotated[int, typer.Option(min=1, help="Length of the load, in seconds.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all random choices.")] = 1,
+    seconds: Annotated[int, typer.Option(min=1, max=86_400, help="Length of the load, in seconds.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of all random choices.")] = 1,
     among_others: Annotated[
         bool, typer.Option("--among-others", help="Allow a folder that is not empty.")
     ] = False,
@@ -98,9 +96,9 @@ def run(
             )
         )
     else:
-        out.print("\n".join(_figures(done.performance)), markup=False)
+        out.print("\n".join(_figures(done.performance)))
     if done.problem:
-        print(f"rig: {done.problem}; these are the figures so far", file=sys.stderr)
+        complain(f"{done.problem}; these are the figures so far")
         raise typer.Exit(1)
 
 

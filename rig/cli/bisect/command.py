@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from joulerig.analysis.gate.figures import DEFAULT, FIGURES
-from joulerig.rig.cli.options import JsonOption, PlaybookArgument, load_lab, out
+from joulerig.rig.cli.options import JsonOption, PlaybookArgument, complain, errors, load_lab, out
 
 if TYPE_CHECKING:
     from joulerig.analysis.bisect.search import Search
@@ -30,7 +28,9 @@ def bisect(
     figure: Annotated[
         str, typer.Option(metavar="FIGURE", help=f"What changes: {', '.join(FIGURES)}.")
     ] = DEFAULT,
-    blocks: Annotated[int, typer.Option(help="Most blocks: two levels, each once in each cell.")] = 40,
+    blocks: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Most blocks: two levels, each once in each cell.")
+    ] = 60,
     restart: Annotated[bool, typer.Option("--restart", help="Begin a new one.")] = False,
     show: Annotated[bool, typer.Option("--show", help="Show how far it has come; measure nothing.")] = False,
     as_json: JsonOption = False,
@@ -48,13 +48,13 @@ def bisect(
     asked = sessions.ask(paths.playbook(playbook), described, factor, figure, blocks)
     session = sessions.Session.open(asked, restart=restart and not show)
 
-    shown = Console(stderr=True, highlight=False) if as_json else out
+    shown = errors if as_json else out
 
     def execute(step: Path, resume: str | None) -> tuple[int, Path | None]:
         try:
             return playbooks.campaign(step, described.inventory, resume, shown)
         except playbooks.Interrupted:
-            print(f"rig: interrupted; 'rig bisect {playbook}' goes on", file=sys.stderr)
+            complain(f"interrupted; 'rig bisect {playbook}' goes on")
             raise typer.Exit(130) from None
 
     if show:
@@ -66,13 +66,13 @@ def bisect(
         print(json.dumps(described_as_json(session, found), indent=1))
     else:
         for line in lines(session, found):
-            out.print(line, markup=False, soft_wrap=True)
+            out.print(line, soft_wrap=True)
     if not show and found.first_bad is None:
         raise typer.Exit(UNDECIDED)
 
 
 def _progress(session: Session, found: Search) -> None:
-    print(f"{lines(session, found)[0]}", file=sys.stderr, flush=True)
+    errors.print(lines(session, found)[0], soft_wrap=True)
 
 
 def lines(session: Session, found: Search) -> list[str]:
@@ -86,17 +86,18 @@ def lines(session: Session, found: Search) -> list[str]:
         case Outcome.FOUND:
             assert found.first_bad is not None
             bad, good = levels[found.first_bad], levels[found.first_bad - 1]
-            certain = math.floor(1000 * found.probabilities[found.first_bad]) / 10
-            first = f"{bad} is the first bad one, {good} the last good one ({certain:g} %); {head}"
+            seen = f"confirmed by {found.confirming} blocks of these two; " if found.confirming else ""
+            first = f"{bad} is the first bad one, {good} the last good one; {seen}{head}"
         case Outcome.ENDS_ALIKE:
             first = f"{levels[0]} and {levels[-1]} do not differ; {head}{_interval(found)}"
-        case Outcome.NOT_ONE_STEP:
-            first = f"the levels do not differ by one step; most likely at {left}; {head}"
+        case Outcome.SPREAD:
+            first = f"the change is spread over several levels; the largest one may be at {left}; {head}"
         case Outcome.BUDGET_SPENT:
             first = f"not decided: the first bad one is among {left}; {head}"
         case _:
             measured = " and ".join(levels[index] for index in found.measure)
-            first = f"{head}: the first bad one is among {left}; next: {measured}"
+            what = "to confirm" if found.confirming else "next"
+            first = f"{head}: the first bad one is among {left}; {what}: {measured}"
     return [first, *(_figure_lines(session, found.first_bad) if found.first_bad else [])]
 
 

@@ -4,18 +4,18 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 from collections.abc import Sequence
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
+from joulerig.analysis.compare.campaigns import COMMON
 from joulerig.analysis.gate import levels, series
 from joulerig.analysis.gate.figures import Figure
-from joulerig.analysis.gate.series import CellSeries
+from joulerig.analysis.gate.series import CellSeries, Change, Drift
 from joulerig.analysis.results.campaign import Campaign
 from joulerig.plural import counted
+from joulerig.rig.cli import terminal
 
 
 def as_json(campaigns: Sequence[Campaign], figure: Figure, followed: Sequence[CellSeries]) -> dict[str, Any]:
@@ -34,12 +34,12 @@ def text(
     campaigns: Sequence[Campaign], figure: Figure, followed: Sequence[CellSeries], width: int = 110
 ) -> str:
     """Return the changes as a table, after a line of summary."""
-    from joulerig.analysis.report.text import number, percent, probability
+    from joulerig.text import number, percent, probability
 
-    console = Console(width=width, record=True, file=io.StringIO())
+    console = terminal.page(width)
 
     def say(line: str) -> None:
-        console.print(line, markup=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
 
     virtual = " (VIRTUAL LAB)" if any(one.virtual for one in campaigns) else ""
     say(
@@ -53,13 +53,25 @@ def text(
         table.add_column(name, justify="right")
     for one in followed:
         ends = [number(one.values[place].value) for place in (0, -1)]
-        for change in one.changes:
-            bounds = f"{percent(change.low)} to {percent(change.high)}"
-            table.add_row(one.cell, change.since, *ends, percent(change.ratio), bounds, probability(change.p))
+        lines: list[tuple[str, Change | Drift]] = [(change.since, change) for change in one.changes]
+        if one.drift:
+            lines.append(("drifts", one.drift))
+        for since, found in lines:
+            bounds = f"{percent(found.low)} to {percent(found.high)}"
+            table.add_row(one.cell, since, *ends, percent(found.ratio), bounds, probability(found.p))
     if table.row_count:
         console.print(table)
     for one in followed:
+        if one.wanders:
+            say(f"wanders: {one.cell}: changes more than by chance, neither in steps nor steadily")
         if one.why:
             say(f"not tested: {one.cell}: {one.why}")
+    if any(one.cell == COMMON for one in followed):
+        say(f"changes of cells are relative to what {COMMON} do, by a drive, a day or a meter")
+    if not all(one.remembers for one in followed):
+        say(
+            f"nights are taken to be independent: from {levels.FEWEST_TO_REMEMBER} campaigns on it is allowed"
+            " for that one depends on the last"
+        )
     say("where nothing changes, at most one series in twenty shows a change")
     return console.export_text().rstrip()

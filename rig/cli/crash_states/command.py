@@ -27,10 +27,14 @@ def crash_states(
     mount_option: Annotated[
         list[str] | None, typer.Option(help="Mount option in addition to its own; several times.")
     ] = None,
-    transactions: Annotated[int, typer.Option(min=1, help="Acknowledged transactions to record.")] = 20,
-    states: Annotated[int, typer.Option(min=1, help="States to check at most.")] = 200,
-    seed: Annotated[int, typer.Option(help="Seed of the load, and of the states that are tried.")] = 1,
-    size_mib: Annotated[int, typer.Option(min=16, help="Size of the drive, in MiB.")] = 64,
+    transactions: Annotated[
+        int, typer.Option(min=1, max=100_000, help="Acknowledged transactions to record.")
+    ] = 20,
+    states: Annotated[int, typer.Option(min=1, max=1_000_000, help="States to check at most.")] = 200,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**63 - 1, help="Seed of the load, and of the states that are tried.")
+    ] = 1,
+    size_mib: Annotated[int, typer.Option(min=16, max=1 << 20, help="Size of the drive, in MiB.")] = 64,
     log: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Check this log of dm-log-writes; record nothing.")
     ] = None,
@@ -58,9 +62,9 @@ def crash_states(
         print(json.dumps(found.as_dict(), indent=1))
     else:
         where = "+".join([filesystem, *(mount_option or [])])
-        out.print(f"{name} on {where}, {counted(found.states, 'state')} checked", markup=False)
+        out.print(f"{name} on {where}, {counted(found.states, 'state')} checked")
         for line in checker.lines(found):
-            out.print(line, markup=False, soft_wrap=True)
+            out.print(line, soft_wrap=True)
     if found.broken:
         raise typer.Exit(1)
 

@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
+from joulerig import text
 from joulerig.analysis.audit import campaign as audits_of
 from joulerig.analysis.audit import table
 from joulerig.analysis.audit.checks import PowerCheck
 from joulerig.analysis.audit.verdict import DriveAudit
-from joulerig.analysis.report import text
 from joulerig.analysis.results.campaign import Campaign
 from joulerig.rig.cli.drives import judged
 from joulerig.rig.cli.drives.judged import Names
@@ -53,10 +53,9 @@ def _show(campaign: Campaign, found: Sequence[DriveAudit]) -> None:
     if not found:
         out.print(
             f"{campaign.id}{of_lab}: no drive of it was asked for its own power: only NVMe drives are",
-            markup=False,
         )
     for one in found:
-        out.print(f"[bold]{escape(f'{one.host}/{one.drive}')}[/]{of_lab}: {escape(one.sentence)}")
+        out.print(Text.assemble((f"{one.host}/{one.drive}", "bold"), f"{of_lab}: {one.sentence}"))
         if one.powers:
             shown = Table(
                 "reported", "while", "runs", "rails, W", "drive, W", "off, %", "95 %", "stated, %", ""
@@ -66,11 +65,11 @@ def _show(campaign: Campaign, found: Sequence[DriveAudit]) -> None:
             out.print(shown)
         if one.histogram.readings:
             why = next(iter(one.histogram.contradictions), "agrees with the mean and the count of its log")
-            out.print(f"  histogram: {why}", markup=False)
+            out.print(f"  histogram: {why}")
         if one.lifetime is not None:
-            out.print(f"  lifetime energy: {one.lifetime.sentence}: {one.lifetime.verdict}", markup=False)
+            out.print(f"  lifetime energy: {one.lifetime.sentence}: {one.lifetime.verdict}")
         for problem in one.problems:
-            out.print(f"  {problem}", markup=False, soft_wrap=True)
+            out.print(f"  {problem}", soft_wrap=True)
 
 
 def _texts(check: PowerCheck) -> tuple[str, ...]:

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
-from joulerig.analysis.results.influxdb.client import Client, InfluxError, Unreachable, quote_string
+from joulerig.analysis.results.influxdb.client import InfluxError, Queries, Unreachable, quote_string
 from joulerig.plural import counted
 from joulerig.rig.campaign import contents, drive_record
 from joulerig.rig.campaign.contents import Contents
@@ -94,12 +94,14 @@ def _read_twin(source: TruthSource, host: str, drive: str) -> tuple[str, str, di
     return "twin", "", page
 
 
-def _read_host(lab: Lab, database: Client, host: str, drive: str) -> tuple[str, str, dict[str, float]]:
+def _read_host(lab: Lab, database: Queries, host: str, drive: str) -> tuple[str, str, dict[str, float]]:
     from joulerig.rig.controller import influxdb
 
     where = f"host = {quote_string(host)} AND drive = {quote_string(drive)}"
     try:
-        frame = database.query(f"SELECT * FROM drive_health WHERE {where} ORDER BY time DESC LIMIT 1")
+        frame = database.query(
+            f"SELECT * FROM drive_health WHERE {where} ORDER BY time DESC LIMIT 1", host=host
+        )
     except Unreachable as error:
         return "", f"{error}{influxdb.start_hint(lab)}", {}
     except InfluxError as error:
@@ -136,7 +138,7 @@ def show(
     out.print(table)
     for one in found:
         if one.reason:
-            out.print(f"{one.host}/{one.drive}: {escape(one.reason)}")
+            out.print(f"{one.host}/{one.drive}: {one.reason}")
 
 
 DriveArgument = Annotated[str, typer.Argument(metavar="DRIVE", help="A drive or array of that host.")]
@@ -166,7 +168,7 @@ def adopt(
         str | None, typer.Option(metavar="SERIAL", help="The drive's serial: adopt it without a question.")
     ] = None,
 ) -> None:
-    """Release a drive that holds what this rig did not make: the next campaign wipes it."""
+    """Release what a drive holds now, for a day: the next campaign may wipe it."""
     described = load_lab()
     (name, one), *more = _ask(described, host, drive).items()
     if more:
@@ -183,11 +185,14 @@ def adopt(
     typed = yes_wipe or typer.prompt(f"All of it will be lost. To release it, type its {kind}, {expected}")
     if typed != expected:
         raise UserError(f"{host}/{name}: {typed!r} is not its {kind}; nothing was changed")
-    asked = {**contents.arguments(described, host, [name]), "adopt": one.identity}
+    asked = {**contents.arguments(described, host, [name]), "adopt": one.identity.model_dump(mode="json")}
     answer = contents.ask(described, {host: asked})[host]
     if isinstance(answer, str):
         raise UserError(f"{host}: {answer}")
-    out.print(f"{host}/{name} is adopted: campaigns may wipe what it holds now, and nothing else")
+    out.print(
+        f"{host}/{name} is adopted: within a day, the next campaign may wipe what it holds now,"
+        " and nothing that is stored there since"
+    )
 
 
 def _ask(described: Lab, host: str, drive: str | None) -> dict[str, Contents]:
@@ -208,20 +213,20 @@ def _ask(described: Lab, host: str, drive: str | None) -> dict[str, Contents]:
 
 
 def _show_contents(name: str, one: Contents) -> None:
-    from joulerig.analysis.report import text
+    from joulerig import text
 
     if one.device:
         size = text.size(one.size_bytes) if one.size_bytes else ""
         words = [one.device, one.model or "", f"serial {one.serial}" if one.serial else "", size]
-        out.print(f"[bold]{escape(name)}[/]  {escape('  '.join(filter(None, words)))}")
-        out.print(f"  holds {escape(one.holds)}")
+        out.print(Text.assemble((name, "bold"), f"  {'  '.join(filter(None, words))}"))
+        out.print(f"  holds {one.holds}")
         for line in one.details:
-            out.print(f"  {escape(line)}")
+            out.print(f"  {line}")
     why_not = "this rig did not make what it holds"
     if one.holds == contents.NOTHING:
         why_not = "the inventory has wipe_blank: false"
     verdict = f"may be wiped: {one.free}" if one.free else f"is not wiped: {why_not}"
-    out.print(f"  {escape(one.problem) if one.problem else verdict}")
+    out.print(f"  {one.problem or verdict}")
 
 
 @app.command()
@@ -249,7 +254,7 @@ def state(
     for (name, key, _), one in found.items():
         if before := one.preconditioned:
             line = f"{name}/{key}: {before['verdict']['reason']}; before run {before['by']}"
-            out.print(line, markup=False, soft_wrap=True)
+            out.print(line, soft_wrap=True)
 
 
 def _records(
@@ -282,7 +287,7 @@ def _state_texts(one: drive_record.State) -> tuple[str, ...]:
 
 
 def _text(name: str, figure: float | None) -> str:
-    from joulerig.analysis.report import text
+    from joulerig import text
 
     if figure is None:
         return "-"

@@ -6,15 +6,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
-from joulerig.analysis.power_states import campaign as states_of
+from joulerig import text
 from joulerig.analysis.power_states import table
-from joulerig.analysis.power_states.campaign import DriveStates, Setting
+from joulerig.analysis.power_states.campaign import DriveStates, Setting, states
 from joulerig.analysis.power_states.checks import UNITS, Verdict
-from joulerig.analysis.report import text
 from joulerig.analysis.results.campaign import Campaign
+from joulerig.analysis.runs.idle import RESTING, WORKING
 from joulerig.rig.cli.drives import judged
 from joulerig.rig.cli.drives.judged import Names
 from joulerig.rig.cli.options import JsonOption, out
@@ -24,7 +24,7 @@ WAY_OUT = "no campaign varies how such drives rest or work; 'rig run obey' does"
 
 def show(names: Names = None, print_json: JsonOption = False) -> None:
     """Judge what drives declare of their power states; end with 1 where one does otherwise."""
-    judged.show(names, states_of.states, WAY_OUT, judged.in_json(as_json) if print_json else _show)
+    judged.show(names, states, WAY_OUT, judged.in_json(as_json) if print_json else _show)
 
 
 def as_json(campaign: Campaign, found: Sequence[DriveStates]) -> dict[str, Any]:
@@ -50,14 +50,14 @@ def as_json(campaign: Campaign, found: Sequence[DriveStates]) -> dict[str, Any]:
 def _show(campaign: Campaign, found: Sequence[DriveStates]) -> None:
     of_lab = " (virtual lab)" if campaign.virtual else ""
     if not found:
-        known = ", ".join((*states_of.RESTING, *states_of.WORKING))
-        out.print(f"{campaign.id}{of_lab}: no factor of it is about power states ({known})", markup=False)
+        known = ", ".join((*RESTING, *WORKING))
+        out.print(f"{campaign.id}{of_lab}: no factor of it is about power states ({known})")
     for one in found:
-        out.print(f"[bold]{escape(f'{one.host}/{one.drive}')}[/]{of_lab}: {one.verdict}")
+        out.print(Text.assemble((f"{one.host}/{one.drive}", "bold"), f"{of_lab}: {one.verdict}"))
         for setting in one.settings:
             out.print(_table(setting))
         for line in (*one.findings, *one.problems):
-            out.print(f"  {line}", markup=False, soft_wrap=True)
+            out.print(f"  {line}", soft_wrap=True)
 
 
 def _table(setting: Setting) -> Table:
@@ -72,5 +72,7 @@ def _table(setting: Setting) -> Table:
         declared = text.DASH if one.declared is None else text.measure(one.declared, unit)
         measured = text.measure(one.value, unit)
         verdict = "" if one.verdict == Verdict.NOTHING_DECLARED else one.verdict.value
+        if one.why:
+            verdict = f"{verdict} ({one.why})".strip()
         shown.add_row(one.quantity.value, state, str(one.runs), measured, interval, declared, verdict)
     return shown

@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 from joulerig.plural import counted
-from joulerig.rig.cli.options import JsonOption, load_lab, out
+from joulerig.rig.cli.options import JsonOption, finite, load_lab, out
 from joulerig.rig.common.errors import UserError
 
 if TYPE_CHECKING:
@@ -45,14 +45,16 @@ def show(as_json: JsonOption = False) -> None:
     out.print(table)
     for host, reply in found.items():
         for line in _explained(host, reply):
-            out.print(line, markup=False, soft_wrap=True)
+            out.print(line, soft_wrap=True)
 
 
 @app.command()
 def reserve(
     host: HostArgument,
     purpose: Annotated[str, typer.Option("--for", metavar="TEXT", help="What it is wanted for.")] = "",
-    hours: Annotated[float, typer.Option(min=0.1, max=24 * 366, help="For how long, from now.")] = 8.0,
+    hours: Annotated[
+        float, typer.Option(min=0.1, max=24 * 366, callback=finite, help="For how long, from now.")
+    ] = 8.0,
 ) -> None:
     """Reserve a test host, or have it for longer: campaigns of others leave it alone meanwhile."""
     from joulerig.rig.campaign.reservations import by_hand
@@ -64,7 +66,7 @@ def reserve(
     reply = by_hand.act(load_lab(), host, asked)
     [mine] = [entry for entry in reply.held if not entry.campaign]
     line = f"{host}: reserved by {mine.owner} until {_until(mine, reply.now)} (UTC)"
-    out.print(line, markup=False, soft_wrap=True)
+    out.print(line, soft_wrap=True)
 
 
 @app.command()
@@ -81,7 +83,7 @@ def free(
     lines = [f"ended the reservation by {one.owner} for {_purpose(one)}" for one in reply.ended]
     lines += [f"stays reserved by {one.owner} for {_purpose(one)}" for one in reply.held if not one.over]
     for line in lines or ["was not reserved"]:
-        out.print(f"{host}: {line}", markup=False, soft_wrap=True)
+        out.print(f"{host}: {line}", soft_wrap=True)
 
 
 @app.command()
@@ -96,7 +98,7 @@ def release(
 
     lines, failure = hosts.release(load_lab(), host, packages=packages)
     for line in lines:
-        out.print(line, markup=False, soft_wrap=True)
+        out.print(line, soft_wrap=True)
     if failure:
         raise UserError(failure)
 

@@ -9,7 +9,7 @@ import typer
 
 from joulerig.plural import counted
 from joulerig.rig.cli.hosts.command import HostArgument
-from joulerig.rig.cli.options import out
+from joulerig.rig.cli.options import errors, out
 
 
 def discover(
@@ -27,7 +27,9 @@ def discover(
     found, path = discovery.file_of(None, host)
     one = discovery.discover(found, host)
     if show:
-        print(one.text, end="")
+        out.print(one.text, end="", soft_wrap=True)
+        for line in one.left_out:
+            errors.print(f"{host}: left out: {line}", soft_wrap=True)
         return
     discovery.write(path, one, force=force)
     lines = [f"{host}: {counted(len(one.drives), 'drive')} written to {paths.short(path)}"]
@@ -37,4 +39,4 @@ def discover(
         f" 'rig drives adopt {host} DRIVE'"
     ]
     for line in lines:
-        out.print(line, markup=False, soft_wrap=True)
+        out.print(line, soft_wrap=True)

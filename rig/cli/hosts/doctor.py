@@ -8,11 +8,11 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from joulerig.rig.cli.options import JsonOption, out
+from joulerig.rig.cli.terminal import Terminal
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.doctor import finding
 from joulerig.rig.doctor.finding import Finding, Severity
@@ -74,10 +74,9 @@ def show(found: list[Finding], *, as_json: bool) -> None:
             table.box, table.pad_edge = None, False
         for one in found:
             colour = COLOURS[one.severity]
-            cells = (escape(text) for text in (one.subject, one.found, one.mend))
-            table.add_row(f"[{colour}]{one.severity}[/]", *cells)
+            table.add_row(Text(one.severity, colour), one.subject, one.found, one.mend)
         if found:
-            console = out if out.is_terminal else Console(highlight=False, width=WIDEST)
+            console = out if out.is_terminal else Terminal(width=WIDEST)
             console.print(table)
         out.print(finding.summary(found))
     if any(one.severity == Severity.ERROR for one in found):

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from joulerig.rig.cli.options import JsonOption, load_lab, out
+from joulerig.rig.cli.options import JsonOption, errors, load_lab, out
 from joulerig.rig.common.errors import UserError
 
 if TYPE_CHECKING:
@@ -34,13 +33,13 @@ def measure(
     host, drives = chosen(lab, on, drive or [])
     done = measured.on_host(command, lab, on) if on else measured.here(command, lab)
     if done.output:
-        print(done.output, end="" if done.output.endswith("\n") else "\n", file=sys.stderr)
-    found = measured.energies(lab, host, drives, done.phase)
+        errors.print(done.output.removesuffix("\n"), soft_wrap=True)
+    found = measured.energies(lab, host, drives, done.phase, done.clock_steps)
     if as_json:
         print(measured.as_json(command, on or "controller", host, done, found))
     else:
         for one in found:
-            out.print(line(one, done.phase.seconds), markup=False, soft_wrap=True)
+            out.print(line(one, done.phase.seconds), soft_wrap=True)
     raise typer.Exit(done.code)
 
 
@@ -77,6 +76,7 @@ def line(found: DriveEnergy, seconds: float) -> str:
         if found.joules_low is not None and found.joules_high is not None:
             bounds = f"[{found.joules_low:.6g}, {found.joules_high:.6g}]"
         words = f"{found.joules:.6g} J {bounds}, {found.joules / seconds:.4g} W for {seconds:.3f} s"
+        words += "".join(f" ({one})" for one in found.why)
     if io := found.io:
         words += f", {io['reads']} reads ({io['read_bytes'] / 1e6:.4g} MB)"
         words += f", {io['writes']} writes ({io['write_bytes'] / 1e6:.4g} MB), {io['flushes']} flushes"

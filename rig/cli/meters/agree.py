@@ -78,7 +78,7 @@ def _show(compared: list[Compared]) -> None:
     out.print(table)
     for one in compared:
         said = f"{one.drive}: {one.one} and {one.other}: {one.found.verdict}: {one.found.why}"
-        out.print(said, markup=False, soft_wrap=True)
+        out.print(said, soft_wrap=True)
 
 
 def _range(ends: tuple[float, ...]) -> str:

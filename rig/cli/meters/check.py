@@ -9,11 +9,10 @@ import math
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from joulerig.rig.cli.meters.command import MeterArgument, free, lab_with
-from joulerig.rig.cli.options import JsonOption, out
+from joulerig.rig.cli.options import JsonOption, finite, out
 from joulerig.rig.common.errors import UserError
 
 if TYPE_CHECKING:
@@ -25,7 +24,10 @@ SHOWN = 10  # checks before this one
 
 def check(
     name: MeterArgument,
-    resistor: Annotated[float | None, typer.Option(metavar="OHMS", help="The resistor on the rail.")] = None,
+    resistor: Annotated[
+        float | None,
+        typer.Option(metavar="OHMS", min=0, max=1e9, callback=finite, help="The resistor on the rail."),
+    ] = None,
     resistor_uncertainty: Annotated[
         str | None,
         typer.Option(metavar="U|U%", help="Its standard uncertainty, in ohms or in percent."),
@@ -42,7 +44,9 @@ def check(
             " meter's own volts are squared.",
         ),
     ] = None,
-    seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds to measure.")] = 100.0,
+    seconds: Annotated[
+        float, typer.Option(min=0.1, max=3600, callback=finite, help="Seconds to measure.")
+    ] = 100.0,
     steps: Annotated[
         int,
         typer.Option(
@@ -51,7 +55,9 @@ def check(
             help="Switch the rail off and on as often, by its power tap, to see how late its samples are.",
         ),
     ] = 0,
-    celsius: Annotated[float | None, typer.Option(help="Temperature at the bench.")] = None,
+    celsius: Annotated[
+        float | None, typer.Option(min=-273.15, max=1000, callback=finite, help="Temperature at the bench.")
+    ] = None,
     operator: Annotated[str | None, typer.Option(help="Who checked (default: you).")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the check without storing it.")] = False,
     as_json: JsonOption = False,
@@ -94,8 +100,8 @@ def check(
         print(json.dumps(found.model_dump(mode="json"), indent=1))
     else:
         for line in _lines(name, found, earlier):
-            out.print(escape(line), soft_wrap=True)
-        out.print(f"stored in {escape(paths.short(file))}" if file else "nothing was stored")
+            out.print(line, soft_wrap=True)
+        out.print(f"stored in {paths.short(file)}" if file else "nothing was stored")
     if found.state == "out of control":
         raise typer.Exit(OUT_OF_CONTROL)
 
@@ -170,12 +176,12 @@ def _show(name: str, checks: list[Check], *, as_json: bool) -> None:
         print(json.dumps([one.model_dump(mode="json") for one in checks], indent=1))
         return
     if not checks:
-        out.print(f"meter {escape(name)}: no check yet; give --resistor OHMS")
+        out.print(f"meter {name}: no check yet; give --resistor OHMS")
         return
     table = Table("UTC", "rail", "ohms", "J measured", "V²t/R", "off", "limits", "state")
     for one in checks[-SHOWN:]:
         table.add_row(
-            f"{one.at:%Y-%m-%d %H:%M}", escape(one.rail), f"{one.ohms:g}", f"{one.joules:.6g}",
+            f"{one.at:%Y-%m-%d %H:%M}", one.rail, f"{one.ohms:g}", f"{one.joules:.6g}",
             f"{one.expected_joules:.6g}", _percent(one.deviation), _within(one), one.state,
         )  # fmt: skip
     out.print(table)

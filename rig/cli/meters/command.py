@@ -14,10 +14,9 @@ from typing import Annotated, Any
 
 import typer
 from rich.live import Live
-from rich.markup import escape
 from rich.table import Table
 
-from joulerig.rig.cli.options import JsonOption, out
+from joulerig.rig.cli.options import JsonOption, errors, finite, out
 from joulerig.rig.common.errors import RIG_UP, UserError
 
 app = typer.Typer(no_args_is_help=True, help="Find, read, check and calibrate the lab's meters.")
@@ -120,12 +119,12 @@ def list_(as_json: JsonOption = False) -> None:
         rails = ", ".join(f"{r['host']}/{r['drive']}/{r['rail']}" for r in row["rails"])
         held = row["calibration"]
         table.add_row(
-            row["meter"], row["driver"], escape(row["connection"]), escape(rails) or "none (a reference)",
-            row["state"], escape(_in_words(held)),
+            row["meter"], row["driver"], row["connection"], rails or "none (a reference)",
+            row["state"], _in_words(held),
         )  # fmt: skip
     out.print(table if rows else "the inventory declares no meter")
     for line in calibration.warnings(described, _today()):
-        out.print(escape(line))
+        out.print(line)
 
 
 def _measured(described, name: str, status: dict[str, Any]) -> list[dict[str, Any]]:
@@ -219,6 +218,7 @@ LEDGER = (
     "duplicate",
     "repeated",
     "over_range",
+    "impossible",
     "surplus",
     "gap_seconds",
     "worst_gap_seconds",
@@ -285,12 +285,10 @@ def _print_meter(row: dict[str, Any]) -> None:
     table = Table(show_header=False, box=None)
     identity = row["instrument"]
     instrument = ", ".join(f"{k} {v}" for k, v in identity.items() if v) if identity else "unknown"
-    table.add_row("driver", f"{row['driver']} at {escape(row['connection'])}")
-    table.add_row("instrument", escape(row["problem"] or instrument))
-    table.add_row("state", escape(" ".join(filter(None, (row["state"], row["reason"])))))
-    table.add_row(
-        "channels", escape(", ".join(f"{ch} {q}" for ch, q in row["channels"].items())) or "none in use"
-    )
+    table.add_row("driver", f"{row['driver']} at {row['connection']}")
+    table.add_row("instrument", row["problem"] or instrument)
+    table.add_row("state", " ".join(filter(None, (row["state"], row["reason"]))))
+    table.add_row("channels", ", ".join(f"{ch} {q}" for ch, q in row["channels"].items()) or "none in use")
     observed = f", observed {row['observed_rate_hz']:.6g} Hz" if row["observed_rate_hz"] else ""
     table.add_row("rate", f"{row['timing']}, declared {row['sample_rate_hz']:.6g} Hz{observed}")
     if row["ledger"]:
@@ -299,11 +297,11 @@ def _print_meter(row: dict[str, Any]) -> None:
         table.add_row("clock residual", f"{row['clock_residual_seconds'] * 1e6:.1f} us")
     held = row["calibration"]
     words = [_in_words(held), held.get("certificate", "")]
-    table.add_row("calibration", escape(", ".join(filter(None, words))))
+    table.add_row("calibration", ", ".join(filter(None, words)))
     for channel, one in held["channels"].items():
         unit = UNITS[one["quantity"]]
         table.add_row(
-            f"  {escape(channel)}",
+            f"  {channel}",
             f"gain {one['gain']:.6f} (u {_number(one['u_gain'])}), offset {one['offset']:.3e} {unit}"
             f" (u {_number(one['u_offset'], unit)}), {one['state']} until {one['expires']}",
         )
@@ -314,7 +312,7 @@ def _print_meter(row: dict[str, Any]) -> None:
         "rail", "quantity", "value", "class", "calibration", "reference", "since", "last digit", "u (k=1)"
     )
     for rail in row["uncertainty"]:
-        where = escape(f"{rail['host']}/{rail['drive']}/{rail['rail']}")
+        where = f"{rail['host']}/{rail['drive']}/{rail['rail']}"
         for quantity, unit in UNITS.items():
             if quantity in rail:
                 one = rail[quantity]
@@ -332,8 +330,10 @@ def _print_meter(row: dict[str, Any]) -> None:
 @app.command()
 def watch(
     name: MeterArgument,
-    interval: Annotated[float, typer.Option(min=0.1, max=60, help="Seconds between two lines.")] = 1.0,
-    count: Annotated[int, typer.Option(min=0, help="Stop after this many lines (0: never).")] = 0,
+    interval: Annotated[
+        float, typer.Option(min=0.1, max=60, callback=finite, help="Seconds between two lines.")
+    ] = 1.0,
+    count: Annotated[int, typer.Option(min=0, max=10**9, help="Stop after this many lines (0: never).")] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Show live volts, amps and watts of a meter's rails, from powerd or else from the meter."""
@@ -408,7 +408,9 @@ def calibrate(
         str | None, typer.Option(metavar="METER:CHANNEL", help="Read the reference values from this meter.")
     ] = None,
     points: Annotated[int, typer.Option(min=2, max=100, help="Number of points, with --reference.")] = 3,
-    seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds to average over.")] = 5.0,
+    seconds: Annotated[
+        float, typer.Option(min=0.1, max=3600, callback=finite, help="Seconds to average over.")
+    ] = 5.0,
     reference_uncertainty: Annotated[
         str,
         typer.Option(metavar="U|U%", help="The reference's standard uncertainty, in V or A, or in percent."),
@@ -473,11 +475,11 @@ def calibrate(
         return
     _print_record(name, channel, record)
     if replaced and (why := calibration.differs(replaced.instrument, record.instrument)):
-        out.print(escape(f"the previous calibration is not this instrument's: {why}"))
+        out.print(f"the previous calibration is not this instrument's: {why}")
     if dry_run:
         out.print("nothing was stored")
     else:
-        out.print(f"stored in {escape(paths.short(file))}; it takes effect at the next 'rig up'")
+        out.print(f"stored in {paths.short(file)}; it takes effect at the next 'rig up'")
 
 
 def _day(option: str, text: str | None) -> datetime.date | None:
@@ -489,7 +491,7 @@ def _day(option: str, text: str | None) -> datetime.date | None:
 
 def _ask(text: str) -> None:
     """Wait until the person at the bench has set what `text` says."""
-    print(f"{text}, then press Enter: ", end="", file=sys.stderr, flush=True)
+    errors.print(f"{text}, then press Enter: ", end="", soft_wrap=True)
     if not sys.stdin.readline():
         raise UserError("standard input ended before all points were set")
 
@@ -501,7 +503,7 @@ def _print_record(name: str, channel: str, record: Any) -> None:
         table.add_row(f"{one.reference:.7g}", f"{one.reading:.7g}", f"{one.residual:+.2e}")
     out.print(table)
     out.print(
-        f"{escape(name)} {escape(channel)}: gain {record.gain:.7f} (u {_number(record.u_gain)}),"
+        f"{name} {channel}: gain {record.gain:.7f} (u {_number(record.u_gain)}),"
         f" offset {record.offset:+.4e} {unit} (u {_number(record.u_offset, unit)}),"
         f" residuals {record.residual_rms:.2e} {unit} rms; valid until {record.expires}"
     )

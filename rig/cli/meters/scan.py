@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from joulerig.rig.cli.meters.command import free, lab_with, running_meters
-from joulerig.rig.cli.options import JsonOption, out
+from joulerig.rig.cli.options import JsonOption, finite, out
 from joulerig.rig.common.errors import UserError
 
 if TYPE_CHECKING:
@@ -26,7 +25,8 @@ def scan(
     ] = None,
     serialcomm: Annotated[str | None, typer.Option(help="Serial line settings, such as 9600/8n1.")] = None,
     seconds: Annotated[
-        float, typer.Option(min=0.2, max=600, help="How long to wait for each reply, in seconds.")
+        float,
+        typer.Option(min=0.2, max=600, callback=finite, help="How long to wait for each reply, in seconds."),
     ] = 5.0,
     probe: Annotated[
         bool,
@@ -90,9 +90,9 @@ def scan(
         print(json.dumps([*found, *others], indent=1))
     else:
         for line in _scan_lines(found, declared=driver is None):
-            out.print(escape(line), soft_wrap=True)
+            out.print(line, soft_wrap=True)
         for line in _undeclared_lines(described, families, others, probed=probe):
-            out.print(escape(line), soft_wrap=True)
+            out.print(line, soft_wrap=True)
     if driver is not None:
         if found[0]["problem"]:
             raise UserError(f"{found[0]['problem']}; check its power, its cable and --connection")
@@ -100,7 +100,7 @@ def scan(
             for one in found[0]["instruments"]:
                 at = connection or one["connection"] or None
                 for line in declaration.advice(described, families, driver, at, serialcomm):
-                    out.print(escape(line), soft_wrap=True)
+                    out.print(line, soft_wrap=True)
 
 
 def _undeclared(described: Lab, families: Families, probe_seconds: float | None) -> list[dict[str, Any]]:

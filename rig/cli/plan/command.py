@@ -11,6 +11,7 @@ from rich.text import Text
 
 from joulerig.plural import counted
 from joulerig.rig.cli.options import PlaybookArgument, ShortOption, load_lab, out
+from joulerig.rig.common.bounded import printable
 
 if TYPE_CHECKING:
     from joulerig.rig.campaign.contents import Contents
@@ -42,7 +43,7 @@ def plan(
         _show_power_cuts(made)
     else:
         wear = _show_measurements(made, runs)
-    out.print("\n[bold]these drives will be wiped:[/]")
+    out.print("\nthese drives will be wiped:", style="bold")
     found = {} if offline else _look(described, made.wiped())
     for host, drive, serial in made.wiped():
         out.print(Text(f"  {host}  {drive}  serial {serial}"))
@@ -60,7 +61,7 @@ def _show_measurements(made: MeasurementPlan, runs: bool) -> dict[tuple[str, str
 
     if runs:
         for line in page.run_lines(made):
-            print(line)
+            print(printable(line))  # there may be 200,000
         print()
     campaign = made.campaign
     found = forecast(made, earlier.read(paths.results(), campaign.drives, campaign.levels("workload")))
@@ -100,7 +101,7 @@ def _in_words(host: str, drive: str, one: Contents | str | None) -> str:
 
 
 def _show_power_cuts(made: PowerCutPlan) -> None:
-    from joulerig.analysis.report import text
+    from joulerig import text
     from joulerig.rig.campaign.power_cut_definition import SECONDS
 
     table = Table("host", "cut together", "drive", "file system", "writer")

@@ -7,7 +7,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from joulerig.analysis.report import text
+from joulerig import text
 from joulerig.plural import counted
 from joulerig.rig.campaign import factors
 from joulerig.rig.campaign.forecast.expected import (
@@ -48,7 +48,7 @@ def _sections(plan: MeasurementPlan, found: Forecast) -> Iterator[tuple[str, lis
     if campaign.levels("run_seconds"):
         seconds.pop("workload_seconds")
     named = [f"{key.removesuffix('_seconds')} {value} s" for key, value in seconds.items()]
-    yield "phases", [", ".join(named)]
+    yield "phases", [", ".join(named), *([plan.waits] if plan.waits else [])]
     if slow := {work.run.host: work.slowness for work, _ in plan.works.values() if work.slowness > 1}:
         yield (
             "slow motion",

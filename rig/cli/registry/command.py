@@ -45,9 +45,9 @@ def build(
         raise UserError(f"{error.filename or output}: {error.strerror}") from None
     for one in refused:
         for reason in one.reasons:
-            out.print(f"not listed: {one.file.name}: {reason}", markup=False, soft_wrap=True)
+            out.print(f"not listed: {one.file.name}: {reason}", soft_wrap=True)
     cells = sum(len(one.cells) for one in listed)
     said = f"{counted(len(listed), 'bundle')}, {counted(cells, 'cell')}"
-    out.print(f"{output / site.PAGE}: {said}; not listed: {len(refused)}", markup=False, soft_wrap=True)
+    out.print(f"{output / site.PAGE}: {said}; not listed: {len(refused)}", soft_wrap=True)
     if refused:
         raise typer.Exit(1)

@@ -3,17 +3,23 @@
 
 from __future__ import annotations
 
+import struct
 import time
 from collections.abc import Iterator
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
 
 import typer
+from rich.console import RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from joulerig.errors import UNREADABLE
 from joulerig.rig.cli.options import CampaignArgument, out
 from joulerig.rig.common.errors import UserError
+
+if TYPE_CHECKING:
+    from joulerig.rig.cli.watch.received import Received
 
 RECONNECT_SECONDS = 2.0
 SILENT_SECONDS = 15.0  # the server sends several times a second
@@ -28,7 +34,6 @@ def watch(
     once: Annotated[bool, typer.Option("--once", help="Print the screen once and end.")] = False,
 ) -> None:
     """Show campaign, watts and I/O of drives, and meters, as the dashboard does, until Ctrl-C."""
-    from joulerig.rig.cli.watch import screen
     from joulerig.rig.cli.watch.received import Received
     from joulerig.rig.controller import services as controller
 
@@ -38,22 +43,33 @@ def watch(
         if once:
             for message in _messages(address):
                 assert not isinstance(message, UserError)
-                received.take(message)
-                if received.is_complete:
-                    break
-            out.print(screen.render(received))
-            return
+                if (shown := _shown(received, message, address)) is not None:
+                    out.print(shown)
+                    return
         with Live(console=out, screen=out.is_terminal, refresh_per_second=REFRESHES_PER_SECOND) as live:
             for message in _messages(address, reconnect=True):
                 if isinstance(message, UserError):
                     live.update(Text(f"{message}; trying again"))
                     received = Received()
                     continue
-                received.take(message)
-                if received.is_complete:
-                    live.update(screen.render(received))
+                if (shown := _shown(received, message, address)) is not None:
+                    live.update(shown)
     except KeyboardInterrupt:
         return
+
+
+def _shown(received: Received, message: str | bytes, address: str) -> RenderableType | None:
+    """Take a message; return the screen once there is one. Raises UserError.
+
+    The dashboard may be another lab's.
+    """
+    from joulerig.rig.cli.watch import screen
+
+    try:
+        received.take(message)
+        return screen.render(received) if received.is_complete else None
+    except (*UNREADABLE, struct.error) as error:
+        raise UserError(f"{address}: a message cannot be read: {type(error).__name__}") from None
 
 
 def _live_address(url: str, campaign: str | None) -> str:
