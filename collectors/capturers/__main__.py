@@ -13,6 +13,8 @@ from typing import Any, NoReturn
 
 from joulerig.capturers import capture, frames
 
+UNREADABLE = (ArithmeticError, LookupError, RecursionError, TypeError, ValueError)
+
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
@@ -35,7 +37,7 @@ def _parser() -> _Parser:
 def _config(given: argparse.Namespace, options: dict[str, str]) -> capture.Config:
     try:
         program = json.loads(given.program) if given.program else []
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise capture.UsageError(f"--program: {error}") from None
     if not isinstance(program, list) or not all(isinstance(word, str) for word in program):
         raise capture.UsageError("--program: allowed: a JSON list of strings")
@@ -77,6 +79,9 @@ def main(arguments: Sequence[str]) -> int:
             return 0
         if not given.driver:
             raise capture.UsageError(f"--driver: missing; allowed: {', '.join(capture.names())}")
+        for option, least in (("silence", 0.1), ("open", 0.0)):
+            if not least <= (seconds := getattr(given, f"{option}_seconds")) <= 3600:
+                raise capture.UsageError(f"--{option}-seconds: {seconds:g}; allowed: {least:g} to 3600")
         name, options = capture.parsed(given.driver)
         config = _config(given, options)
         if given.scan:
@@ -84,8 +89,6 @@ def main(arguments: Sequence[str]) -> int:
             return 0
         if not config.channels:
             raise capture.UsageError("--channels: missing; allowed: names, separated by commas")
-        if not 0.1 <= given.silence_seconds <= 3600:
-            raise capture.UsageError(f"--silence-seconds: {given.silence_seconds:g}; allowed: 0.1 to 3600")
         return capture.run(name, config, given.silence_seconds, frames.Writer(sys.stdout.buffer))
     except capture.UsageError as error:
         capture.say(str(error))
@@ -97,6 +100,9 @@ def main(arguments: Sequence[str]) -> int:
         return 0  # the reader has gone
     except (capture.InstrumentError, OSError) as error:
         capture.say(str(error))
+        return capture.FAILED
+    except UNREADABLE as error:  # data that no driver expects, of an instrument or of a program
+        capture.say(f"the instrument's data cannot be read: {type(error).__name__}: {str(error)[:200]}")
         return capture.FAILED
 
 

@@ -35,6 +35,8 @@ JOULES_PER_WATT_HOUR = 3600.0
 OVER_RANGE = ("ol", "overload", "over range")
 """What a program may print for a reading beyond its range, besides infinity."""
 MOST_LINE_BYTES = 1 << 16
+MOST = 1e15  # volts, amps, watts or joules
+MOST_SECONDS = 1e10  # of a time: 300 years
 DIE_WITH_PARENT = 1  # prctl's PR_SET_PDEATHSIG
 END_SECONDS = 0.5
 
@@ -52,10 +54,17 @@ def value(text: Any) -> float | None:
     if isinstance(text, str):
         if text.lower().lstrip("+-") in OVER_RANGE:
             return math.inf
-        return float(text)
+        return _sane(float(text))
     if isinstance(text, bool) or not isinstance(text, int | float):
         raise ValueError(text)
-    return float(text)
+    return _sane(float(text))
+
+
+def _sane(number: float) -> float:
+    """Return a reading, which may be no number or infinite. Raises ValueError for an absurd one."""
+    if math.isfinite(number) and abs(number) > MOST:
+        raise ValueError(number)
+    return number
 
 
 class Lines:
@@ -84,7 +93,9 @@ class Lines:
                     )
                 row = dict(zip(self.columns, cells, strict=True))
             found = {key: value(cell) for key, cell in row.items() if quantity(key)}
-        except ValueError:
+            if not abs(found.get("time") or 0.0) <= MOST_SECONDS:  # nor is NaN
+                raise ValueError("time")
+        except (ValueError, OverflowError, RecursionError):
             raise InstrumentError(f"{text[:80]!r} is no line of samples; allowed: CSV or JSON") from None
         if not found:
             raise InstrumentError(f"{text[:80]!r} has none of time, {', '.join(QUANTITIES)}")

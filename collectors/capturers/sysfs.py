@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -106,8 +107,16 @@ class Attributes:
             file.close()
 
 
+# Of the mean one; powerd counts 1.5 as a lost reading, and a busy machine is late.
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.7, 1.3
+
+
 class Polled:
-    """A device whose attributes are read, one after the other, `samplerate` times a second."""
+    """A device whose attributes are read, one after the other, `samplerate` times a second.
+
+    The pauses vary at random around their mean, so that no load can be in step with the readings
+    (analysis/energy/sampled.py).
+    """
 
     rate_hz = 0.0
 
@@ -141,7 +150,8 @@ class Polled:
                 middle = ((before[0] + after[0]) // 2, (before[1] + after[1]) // 2)
                 yield Block({channel: np.array([value])}, at=middle)
             # One that is late does not make all that follow early.
-            due = max(due + 1 / self._rate, time.monotonic())
+            pause = random.uniform(SHORTEST_PAUSE, LONGEST_PAUSE) / self._rate
+            due = max(due + pause, time.monotonic())
 
     def close(self) -> None:
         """Close its files."""

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -23,8 +24,9 @@ const sendNow = "send\n"
 
 // inlet takes line protocol from other programs of the host.
 type inlet struct {
-	conn *net.UnixConn
-	done chan struct{}
+	conn   *net.UnixConn
+	ending atomic.Bool // what is in the queue is taken, and no more waited for
+	done   chan struct{}
 }
 
 // openInlet binds the socket. A socket without a listener is what a killed agent left; anything
@@ -62,7 +64,11 @@ func (in *inlet) receive(spool func([]byte) bool, send func(), refused func(line
 	for {
 		n, whole, err := in.next(&buf)
 		if err != nil {
-			if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, net.ErrClosed) {
+			if errors.Is(err, os.ErrDeadlineExceeded) { // it only ended a wait
+				_ = in.conn.SetReadDeadline(time.Time{})
+				continue
+			}
+			if errors.Is(err, syscall.EAGAIN) || errors.Is(err, net.ErrClosed) {
 				return
 			}
 			refused(0, err.Error())
@@ -94,9 +100,9 @@ func (in *inlet) next(buf *[]byte) (n int, whole bool, err error) {
 	var size int
 	var peekErr error
 	err = raw.Read(func(fd uintptr) bool {
-		// MSG_TRUNC makes the kernel tell the true length.
+		// MSG_TRUNC makes the kernel tell the true length. The call does not wait, so no signal ends it.
 		size, _, peekErr = syscall.Recvfrom(int(fd), nil, syscall.MSG_PEEK|syscall.MSG_TRUNC|syscall.MSG_DONTWAIT)
-		return peekErr != syscall.EAGAIN && peekErr != syscall.EINTR
+		return in.ending.Load() || peekErr != syscall.EAGAIN
 	})
 	if err != nil {
 		return 0, false, err
@@ -113,9 +119,13 @@ func (in *inlet) next(buf *[]byte) (n int, whole bool, err error) {
 
 // drain takes what is already in the socket's queue, then closes it.
 func (in *inlet) drain() {
-	// The queue is short (net.unix.max_dgram_qlen, 10 by default), and a deadline ends only a wait
-	// for more.
-	_ = in.conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	in.end()
 	<-in.done
 	in.conn.Close()
+}
+
+// end has receive return once the queue is empty.
+func (in *inlet) end() {
+	in.ending.Store(true)
+	_ = in.conn.SetReadDeadline(time.Now())
 }

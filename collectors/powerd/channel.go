@@ -14,9 +14,7 @@ import (
 type channel struct {
 	name   string
 	pieces []piece
-	// keep copies into one while the other may be what is copied from.
-	kept [2][]float32
-	turn int
+	kept   []float32 // what keep has copied
 }
 
 type piece struct {
@@ -63,8 +61,8 @@ func (c *channel) keep() {
 	if len(c.pieces) == 0 {
 		return
 	}
-	c.turn = 1 - c.turn
-	own := c.kept[c.turn][:0]
+	// What was kept before only moves towards the front: it may be copied within its own memory.
+	own := c.kept[:0]
 	if n := c.waiting(); cap(own) < n {
 		own = make([]float32, 0, 2*n)
 	}
@@ -73,7 +71,7 @@ func (c *channel) keep() {
 		own = append(own, c.pieces[i].samples...)
 		c.pieces[i].samples = own[from:]
 	}
-	c.kept[c.turn] = own
+	c.kept = own
 }
 
 func (c *channel) reset() { c.pieces = c.pieces[:0] }

@@ -31,19 +31,21 @@ type Config struct {
 
 // MeterConfig is one instrument.
 type MeterConfig struct {
-	Name           string  `json:"name"`
-	Driver         string  `json:"driver"`
-	Timing         string  `json:"timing"`
-	SampleRateHz   float64 `json:"sample_rate_hz"`
-	Samples        string  `json:"samples"`
+	Name         string  `json:"name"`
+	Driver       string  `json:"driver"`
+	Timing       string  `json:"timing"`
+	SampleRateHz float64 `json:"sample_rate_hz"`
+	Samples      string  `json:"samples"`
+	// Of point samples: beyond it the instrument passes nothing; 0: not known.
+	BandwidthHz    float64 `json:"bandwidth_hz"`
 	SilenceSeconds float64 `json:"silence_seconds"`
 	// How far the instrument's sample clock may be off; 0: as a crystal.
 	ClockPPM float64 `json:"clock_ppm"`
 	// Capturer is the program that reads the instrument, with its first arguments, where libsigrok
 	// does not: it takes srcap's arguments and writes srcap's frames, to stdout.
 	Capturer []string `json:"capturer"`
-	// ConnectionLink is a link in /dev that takes the place of linkPlace in Driver, resolved at each
-	// start: a serial port has another number after each plug.
+	// ConnectionLink is a link in /dev that takes the place of linkPlace in Driver, resolved at
+	// each start: a serial port has another number after each plug.
 	ConnectionLink string `json:"connection_link"`
 	// Expected is what the instrument has to report of itself.
 	Expected Expected `json:"expected"`
@@ -146,6 +148,16 @@ type channelConfig struct {
 	quantity quantity
 }
 
+// impossibleWatts is the power beyond which a reading is not believed; 0 where that is not known.
+func (r *RailConfig) impossibleWatts() float64 { return mostOverSupply * r.GreatestWatts }
+
+// seesAll says whether the instrument's samples show all that a rail does: they are means over
+// their period, or points of what cannot change between them (H. Nyquist, Certain Topics in
+// Telegraph Transmission Theory, 1928).
+func (m *MeterConfig) seesAll() bool {
+	return m.sampling == energy.WindowMean || (m.BandwidthHz > 0 && m.BandwidthHz <= m.SampleRateHz/2)
+}
+
 // ownVolts is the channel of the rail's volts in its own meter, empty where there is none.
 func (r *RailConfig) ownVolts() string {
 	if r.VoltsMeter != "" {
@@ -171,6 +183,9 @@ const (
 	defaultFlushSeconds    = 1.0
 	mostFullScale          = 1e9
 	mostVolts              = 1e5
+	// A fuse lets a multiple of its current pass for a while; a rail never draws more than so many
+	// times what its supply is declared to deliver.
+	mostOverSupply = 3
 )
 
 // readConfig reads and checks the file. Errors name file, key, value and what is allowed.
@@ -262,6 +277,9 @@ func (m *MeterConfig) check(at string) error {
 		return fmt.Errorf("%s.samples: %w", at, err)
 	}
 	m.sampling = sampling
+	if !(m.BandwidthHz >= 0 && m.BandwidthHz <= mostFullScale) {
+		return fmt.Errorf("%s.bandwidth_hz: %v (allowed: above 0, up to %g, or 0 where it is not known)", at, m.BandwidthHz, float64(mostFullScale))
+	}
 	if m.SilenceSeconds == 0 {
 		m.SilenceSeconds = defaultSilenceSeconds
 	}

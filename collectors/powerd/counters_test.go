@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -17,7 +18,7 @@ func balanced(t *testing.T, points []linePoint) {
 	t.Helper()
 	for i, p := range points {
 		f := p.fields
-		if f["expected"] != f["samples"]+f["lost"]+f["duplicate"]+f["repeated"]+f["over_range"] {
+		if f["expected"] != f["samples"]+f["lost"]+f["duplicate"]+f["repeated"]+f["over_range"]+f["impossible"] {
 			t.Fatalf("point %d does not balance: %v", i, f)
 		}
 		if f["joules_low"] > f["joules_high"] {
@@ -92,7 +93,10 @@ func TestAGapAddsTheLeastAndTheMostThatTheRailWasSeenToDraw(t *testing.T) {
 // One block of twenty goes missing inside the instrument, all the time and without a word: only the
 // clock can tell.
 func TestFivePercentOfBlocksDroppedIsFivePercentInTheLedger(t *testing.T) {
-	m, out := testMeter(t)
+	config := testConfig()
+	config.Rails[0].GreatestWatts = 40 // what goes missing without a trace may be the tallest bursts
+	out := &lines{}
+	m := newTestMeter(t, config, out)
 	const seconds = 60
 	steps(t, m, 50e9, seconds, func(at int) bool { return at/20%20 == 7 })
 	m.endStream(Silent, "")
@@ -193,8 +197,8 @@ func TestWhatIsNoNumberIsALostSample(t *testing.T) {
 	close2(t, "gap", f["gap_seconds"], 0.02, 1e-9)
 	close2(t, "joules", f["joules"], 1.98*24, 1e-9)
 	close2(t, "low", f["joules_low"], 2*24, 1e-9)
-	s, _, _ := m.status()
-	close2(t, "worst gap", s.WorstGapSeconds, 0.01, 1e-9)
+	// The status has the time since then in it.
+	close2(t, "worst gap", m.rails[0].counters.WorstGapSeconds, 0.01, 1e-9)
 }
 
 func TestSamplesTooManyAreThrownAwayAndTheTimeIsRight(t *testing.T) {
@@ -297,6 +301,31 @@ func TestARestartOfPowerdIsAGapOfTheSameSession(t *testing.T) {
 	close2(t, "gap", f["gap_seconds"], 3, 1e-3)
 	close2(t, "joules", f["joules"], 72, 1e-6)
 	close2(t, "low", f["joules_low"], 72+72, 0.1)
+}
+
+func TestEachSessionIsRecordedOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sessions")
+	for _, session := range []string{"one", "one", "two", "one"} {
+		if err := recordSession(path, session); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text, _ := os.ReadFile(path); string(text) != "one\ntwo\n" {
+		t.Errorf("%q", text)
+	}
+}
+
+func TestASessionIsRecordedAfterAnAppendThatWasCutOff(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sessions")
+	if err := os.WriteFile(path, []byte("one\ntw"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := recordSession(path, "three"); err != nil {
+		t.Fatal(err)
+	}
+	if text, _ := os.ReadFile(path); string(text) != "one\ntw\nthree\n" {
+		t.Errorf("%q", text)
+	}
 }
 
 func TestAStateThatIsDamagedOrOfOtherRailsBeginsAnotherSession(t *testing.T) {
@@ -417,8 +446,8 @@ func TestAPauseOfReadingsIsAGapButNotToARegister(t *testing.T) {
 	}
 	f := last(out.points(t, "all"))
 	close2(t, "the register's joules", f["joules"], 0.07*3600, 1e-3)
-	if f["gap_seconds"] != 0 {
-		t.Errorf("a register that counted all along has a gap: %v", f)
+	if f["gap_seconds"] != 0 || f["lost"] < 58 {
+		t.Errorf("a register that counted all along has no gap, and its readings are lost: %v", f)
 	}
 }
 
@@ -426,7 +455,7 @@ func TestARegisterThatWasResetIsAGapAndNeverNegativeEnergy(t *testing.T) {
 	out := &lines{}
 	m := newTestMeter(t, pollConfig(), out)
 	m.beginStream()
-	for k, wh := range []float64{1.00, 1.01, 0.00, 0.01} {
+	for k, wh := range []float64{1.00, 1.01, 0.30, 0.31} {
 		reading(t, m, 3, 100e9+int64(k)*50e6, wh)
 	}
 	m.endStream(Silent, "")
@@ -668,24 +697,26 @@ func TestDoubledBlocksOfFewBurstsShowByTheirNumber(t *testing.T) {
 // sample, and three in a row seldom do.
 func TestCommitsThatAreAlikeAreNoDuplicates(t *testing.T) {
 	for _, phases := range []int{4, 16, 40, 200, 400, 1000, 4000} {
-		r := rand.New(rand.NewPCG(11, uint64(phases)))
-		amps := make([]float64, 200000)
-		for k := range amps {
-			amps[k] = 0.106
-		}
-		for begin := 0; begin+20 <= len(amps); begin += 20 {
-			phase := float64(r.IntN(phases)) / float64(phases)
-			for _, at := range []int{1, 6, 14} { // the data, the journal, its commit record
-				amps[begin+at] += 0.37 * (1 - phase)
-				amps[begin+at+1] += 0.37
-				amps[begin+at+2] += 0.37 * phase
+		t.Run(fmt.Sprint(phases), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(11, uint64(phases)))
+			amps := make([]float64, 200000)
+			for k := range amps {
+				amps[k] = 0.106
 			}
-		}
-		m, out := testMeter(t)
-		send(t, m, len(amps), func(k int) float64 { return 3.3 - 0.05*amps[k] },
-			func(k int) float64 { return amps[k] }, onTime)
-		if f := last(out.points(t, "12v")); f["duplicate"] != 0 {
-			t.Errorf("%d phases: %v samples are duplicate", phases, f["duplicate"])
-		}
+			for begin := 0; begin+20 <= len(amps); begin += 20 {
+				phase := float64(r.IntN(phases)) / float64(phases)
+				for _, at := range []int{1, 6, 14} { // the data, the journal, its commit record
+					amps[begin+at] += 0.37 * (1 - phase)
+					amps[begin+at+1] += 0.37
+					amps[begin+at+2] += 0.37 * phase
+				}
+			}
+			m, out := testMeter(t)
+			send(t, m, len(amps), func(k int) float64 { return 3.3 - 0.05*amps[k] },
+				func(k int) float64 { return amps[k] }, onTime)
+			if f := last(out.points(t, "12v")); f["duplicate"] != 0 {
+				t.Errorf("%v samples are duplicate", f["duplicate"])
+			}
+		})
 	}
 }

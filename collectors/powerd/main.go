@@ -32,6 +32,8 @@ import (
 const (
 	// How long the last points may take to reach InfluxDB at the end.
 	flushGrace = 3 * time.Second
+	// In state_dir; the controller reads it (docs/reference/protocols/powerd.md).
+	sessionsFile = "sessions"
 )
 
 func main() {
@@ -117,6 +119,10 @@ func serve(ctx context.Context, config *Config, stderr io.Writer) (int, error) {
 	lend(meters)
 	session, err := openState(meters, stateDir(config), newSession())
 	if err != nil {
+		return exitUsage, err
+	}
+
+	if err := recordSession(filepath.Join(config.StateDir, sessionsFile), session); err != nil {
 		return exitUsage, err
 	}
 

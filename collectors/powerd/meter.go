@@ -150,6 +150,19 @@ func (b *railCounters) addOpen(seconds, greatestWatts float64) {
 	}
 }
 
+// between bounds what a rail drew between samples that show it at instants alone, in addition to
+// what was measured: least and most are the extremes of those samples. One that the supply cannot
+// deliver shows that its declaration does not hold.
+func (b *railCounters) between(span energy.Span, least, most, greatestWatts float64) {
+	if most > greatestWatts {
+		b.addOpen(span.Seconds, 0)
+		return
+	}
+	// An offset makes a reading of nothing one below 0.
+	b.BelowJoules += math.Min(0, least)*span.Seconds - span.Joules
+	b.AboveJoules += greatestWatts*span.Seconds - span.Joules
+}
+
 // addStated widens the bounds by how far the rail's volts may be off, where they are stated.
 func (b *railCounters) addStated(c *RailConfig, joules float64) {
 	if c.ConstantVolts > 0 {
@@ -449,6 +462,7 @@ func (m *Meter) counters(r *rail, b *railCounters) {
 	m.lines.Int("duplicate", b.Duplicate)
 	m.lines.Int("repeated", b.Repeated)
 	m.lines.Int("over_range", b.OverRange)
+	m.lines.Int("impossible", b.Impossible)
 	m.lines.Int("surplus", b.Surplus)
 	m.lines.Float("gap_seconds", b.GapSeconds)
 	m.lines.Float("unbounded_seconds", b.UnboundedSeconds)

@@ -17,11 +17,15 @@ import (
 
 type lines struct {
 	bytes.Buffer
-	fail bool
+	fail    bool
+	refused int64 // lines, where it fails
+	writes  []int // their bytes
 }
 
 func (l *lines) Write(b []byte) error {
+	l.writes = append(l.writes, len(b))
 	if l.fail {
+		l.refused += int64(bytes.Count(b, []byte("\n")))
 		return errors.New("spool full")
 	}
 	_, err := l.Buffer.Write(b)
@@ -199,6 +203,11 @@ func TestARestartIsAGapOfItsLengthAndJoulesGoOn(t *testing.T) {
 	if math.Abs(gap-8.98) > 1e-6 || math.Abs(at.fields["gap_seconds"]-gap) > 1e-6 || at.fields["lost"] != 8980 {
 		t.Errorf("gap %g s; origin %v", gap, at.fields)
 	}
+	for _, p := range points[origin:] {
+		if p.fields["gap_seconds"] != at.fields["gap_seconds"] {
+			t.Fatalf("origin %v, later %v", at.fields, p.fields)
+		}
+	}
 	if at.fields["joules"] != before.fields["joules"] || at.fields["samples"] != before.fields["samples"] {
 		t.Errorf("before %v, origin %v", before.fields, at.fields)
 	}
@@ -276,12 +285,16 @@ func TestWhatTheSpoolCannotTakeIsCounted(t *testing.T) {
 	m, out := testMeter(t)
 	out.fail = true
 	play(t, m, 50e9, 1000)
+	m.endStream(Silent, "")
+	status := func() Status { return collectStatus("s", []*Meter{m}, func() influx.Stats { return influx.Stats{} }) }
+	if s := status(); s.Writer.LastError != "spool full" || s.Writer.DroppedLines != out.refused || out.refused == 0 {
+		t.Errorf("%d lines were refused: %+v", out.refused, s.Writer)
+	}
 	out.fail = false
 	play(t, m, 60e9, 1000)
 	m.endStream(Silent, "")
-	s := collectStatus("s", []*Meter{m}, func() influx.Stats { return influx.Stats{} })
-	if s.Writer.DroppedLines == 0 {
-		t.Error("no dropped lines")
+	if s := status(); s.Writer.LastError != "" || s.Writer.DroppedLines != out.refused {
+		t.Errorf("%d lines were refused, none any more: %+v", out.refused, s.Writer)
 	}
 	points := out.points(t, "12v")
 	// Cumulative counters: the energy is whole although points are missing.

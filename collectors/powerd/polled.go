@@ -36,10 +36,13 @@ type polledRail struct {
 	joint       *energy.Joint // in place of pairs: with the volts of another meter
 	has         bool          // a reading in this stream
 	over        int64         // readings over range since the one before
+	impossible  int64         // readings since the one before that are not believed
 	before      energy.Reading
 	registerNow float64 // J, of a watt-hour register
 	hasRegister bool
-	interval    float64 // s, mean between readings
+	changedNS   int64    // since when the register has had its reading, as far as was seen
+	doubted     *doubted // a reading of the register that the next one has to confirm
+	interval    float64  // s, mean between readings
 
 	// The point under way.
 	n           int64
@@ -75,7 +78,7 @@ func (p *polled) begin() {
 		if r.joint != nil {
 			r.joint.Break()
 		}
-		r.has = false
+		r.has, r.doubted = false, nil
 		r.clearPoint(0)
 	}
 }
@@ -169,12 +172,16 @@ func (r *polledRail) overRange(channel string) {
 
 // reading takes the power of an instant.
 func (r *polledRail) reading(now energy.Reading) {
+	if most := r.config.impossibleWatts(); most > 0 && math.Abs(now.Watts) > most {
+		r.impossible++
+		return
+	}
 	if !r.has {
 		r.start(now)
 		return
 	}
 	span := energy.Between(r.before, now)
-	if r.over > 0 || now.NS-r.before.NS > r.owner.limitNS {
+	if r.over+r.impossible > 0 || now.NS-r.before.NS > r.owner.limitNS {
 		r.counters.observe(now.Watts, now.Watts)
 		r.gap(now, span.Seconds)
 		return
@@ -185,30 +192,22 @@ func (r *polledRail) reading(now energy.Reading) {
 	r.count(now)
 	r.counters.Joules += span.Joules
 	r.counters.addStated(&r.config, span.Joules)
-	r.between(span, now)
+	r.counters.between(span, math.Min(r.before.Watts, now.Watts), math.Max(r.before.Watts, now.Watts), r.config.GreatestWatts)
 	r.add(now, span)
-}
-
-// between bounds what the rail drew from one reading to the next, in addition to what was measured.
-// A reading that the declared supply cannot deliver shows that the declaration does not hold.
-func (r *polledRail) between(span energy.Span, now energy.Reading) {
-	greatest := r.config.GreatestWatts
-	if math.Max(r.before.Watts, now.Watts) > greatest {
-		r.counters.addOpen(span.Seconds, 0)
-		return
-	}
-	// An offset makes a reading of nothing one below 0.
-	least := math.Min(0, math.Min(r.before.Watts, now.Watts))
-	r.counters.BelowJoules += least*span.Seconds - span.Joules
-	r.counters.AboveJoules += greatest*span.Seconds - span.Joules
 }
 
 // register takes a reading of an energy counter: what passed between two of them is known however
 // far they are apart.
 func (r *polledRail) register(ns int64, joules float64) {
+	if !r.isRise(ns, joules) {
+		return
+	}
 	before, had := r.registerNow, r.hasRegister
 	r.registerNow, r.hasRegister = joules, true
 	now := energy.Reading{NS: ns, Again: had && joules == before}
+	if joules != before || !r.has {
+		r.changedNS = ns
+	}
 	if !r.has {
 		if had && joules >= before {
 			// The instrument went on counting between readings.
@@ -219,18 +218,58 @@ func (r *polledRail) register(ns int64, joules float64) {
 		return
 	}
 	seconds := float64(ns-r.before.NS) / 1e9
-	if joules < before {
-		r.owner.m.logf("rail %s: its energy register fell from %g to %g J; it was reset", r.config.Rail, before, joules)
-		r.gap(now, seconds)
-		return
-	}
-	r.counters.Lost += r.slots(seconds) - 1
+	r.counters.Lost += max(0, r.slots(seconds)-1-r.impossible)
+	r.counters.Impossible += r.impossible // the register has what passed meanwhile
+	r.impossible = 0
 	r.count(now)
 	r.counters.Joules += joules - before
 	if seconds > 0 {
 		now.Watts = (joules - before) / seconds
 	}
 	r.add(now, energy.Span{Seconds: seconds, Joules: joules - before})
+}
+
+// doubted is a reading of a register that fell, or rose by more than watts allow.
+type doubted struct {
+	ns     int64
+	joules float64
+}
+
+// isRise says whether a register's reading is one that can follow the one before. One that cannot
+// waits for the next: where that goes on from it, the register was reset, and the time is a gap;
+// else it was no reading of the register at all.
+func (r *polledRail) isRise(ns int64, joules float64) bool {
+	if !r.hasRegister || !r.has {
+		return true
+	}
+	if r.canFollow(r.registerNow, joules, ns, r.changedNS) {
+		if r.doubted != nil {
+			r.owner.m.logf("rail %s: its energy register read %g J between %g and %g J", r.config.Rail, r.doubted.joules, r.registerNow, joules)
+			r.doubted = nil
+		}
+		return true
+	}
+	before := r.doubted
+	if before == nil || !r.canFollow(before.joules, joules, ns, before.ns) {
+		r.doubted = &doubted{ns, joules}
+		r.impossible++
+		return false
+	}
+	r.owner.m.logf("rail %s: its energy register went from %g to %g J; it was reset", r.config.Rail, r.registerNow, before.joules)
+	r.finish(r.before.NS)
+	seconds := float64(before.ns-r.before.NS) / 1e9
+	r.unmeasured(seconds, r.slots(seconds))
+	r.owner.m.origin(r.rail, &r.counters, before.ns)
+	r.before = energy.Reading{NS: before.ns}
+	r.clearPoint(before.ns)
+	r.registerNow, r.changedNS, r.doubted = before.joules, before.ns, nil
+	return true
+}
+
+// canFollow says whether a register that has been at `from` since sinceNS can be at `to`.
+func (r *polledRail) canFollow(from, to float64, ns, sinceNS int64) bool {
+	most := r.config.impossibleWatts()
+	return to >= from && (most == 0 || to-from <= most*float64(ns-sinceNS)/1e9)
 }
 
 // gap counts the time since the reading before, of which nothing is known; `now` fills the last of
@@ -249,13 +288,11 @@ func (r *polledRail) gap(now energy.Reading, seconds float64) {
 // it.
 func (r *polledRail) unmeasured(seconds float64, slots int64) {
 	over := min(r.over, max(slots, 1))
-	r.counters.Between(seconds, max(0, slots-over), over)
-	if over > 0 {
-		r.counters.addOpen(seconds, r.config.GreatestWatts)
-	} else {
-		r.counters.addUnknown(seconds)
-	}
-	r.over = 0
+	impossible := min(r.impossible, max(slots-over, 1))
+	r.counters.Between(seconds, max(0, slots-over-impossible), over, impossible)
+	// Nor does it bound a gap of a meter that does not see what lies between its readings.
+	r.counters.addOpen(seconds, r.config.GreatestWatts)
+	r.over, r.impossible = 0, 0
 }
 
 // slots is how many readings there should be in a time, at least the one that ended it.
@@ -276,7 +313,7 @@ func (r *polledRail) start(now energy.Reading) {
 	if gap := r.gapBefore(now.NS, r.owner.m.offset); gap > 0 {
 		r.unmeasured(gap, int64(math.Round(gap/r.owner.period())))
 	}
-	r.over = 0 // what came before the first reading of all is in no slot
+	r.over, r.impossible = 0, 0 // what came before the first reading of all is in no slot
 	r.count(now)
 	r.has, r.before = true, now
 	r.owner.m.origin(r.rail, &r.counters, now.NS)

@@ -16,7 +16,7 @@ import (
 // registers of double precision.
 
 func statedConfig(timing string) MeterConfig {
-	return MeterConfig{Name: "clamp", Driver: "fake", Timing: timing, SampleRateHz: 20, Samples: "point", SilenceSeconds: 2,
+	return MeterConfig{Name: "clamp", Driver: "fake", Timing: timing, SampleRateHz: 20, BandwidthHz: 10, Samples: "point", SilenceSeconds: 2,
 		Rails: []RailConfig{{Rail: "5v", Host: "h", Drive: "d", Amps: "I1", ConstantVolts: 5, VoltsTolerance: 0.05, GreatestWatts: 20}}}
 }
 
@@ -48,6 +48,30 @@ func TestStatedVoltsGiveJoulesWhoseBoundsHoldTheirTolerance(t *testing.T) {
 			close2(t, "high", high, end["joules"]/100, 1e-6)
 		} else if high < 100+end["joules"]/100-1 || low < end["joules"]-1e-6 {
 			t.Errorf("polled: bounds %v to %v of %v", end["joules_low"], end["joules_high"], end["joules"])
+		}
+	}
+}
+
+func TestTheToleranceOfStatedVoltsWidensTheBoundsOfARailThatFeedsBackToo(t *testing.T) {
+	out := &lines{}
+	m := newTestMeter(t, statedConfig(Stream), out)
+	m.beginStream()
+	for k := range int64(201) {
+		give(t, m, ampsFrame(uint64(k), 50e9+k*50e6, -2))
+	}
+	m.endStream(Silent, "")
+	end := last(out.points(t, "5v"))
+	close2(t, "low", end["joules_low"]-end["joules"], end["joules"]/100, 1e-6)
+	close2(t, "high", end["joules_high"]-end["joules"], -end["joules"]/100, 1e-6)
+}
+
+func TestACalibrationIsOfItsInstrumentAlone(t *testing.T) {
+	config := testConfig()
+	config.CalibrationSerial = "J0001"
+	for serial, ok := range map[string]bool{"J0001": true, "": true, "J0002": false} {
+		err := started(t, newTestMeter(t, config, &lines{}), `{"event":"start","serial":"`+serial+`"}`)
+		if (err == nil) != ok || !ok && !strings.Contains(err.Error(), `the calibration is of serial "J0001"`) {
+			t.Errorf("serial %q: %v", serial, err)
 		}
 	}
 }

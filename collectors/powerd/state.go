@@ -5,11 +5,13 @@ package main
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/crc32"
-	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -147,7 +149,7 @@ func (m *Meter) restore(state *meterState) {
 }
 
 // gapBefore is the time from the end of the samples before, which may have been another powerd's,
-// to `begin` (monotonic), in seconds; 0 where there are none.
+// to `begin` (monotonic), in seconds; 0 where there are none, below 0 where a clock was set back.
 func (r *rail) gapBefore(begin, offset int64) float64 {
 	end := r.endNS
 	if end == 0 {
@@ -156,7 +158,32 @@ func (r *rail) gapBefore(begin, offset int64) float64 {
 		}
 		end = r.endUTC - offset
 	}
-	return math.Max(0, float64(begin-end)/1e9)
+	return float64(begin-end) / 1e9
+}
+
+// recordSession adds a session to the list of those that this state directory has had, before the
+// first of its points is made. A point of a session that is not in the list is not powerd's.
+func recordSession(path, session string) error {
+	known, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("state_dir: %w", err)
+	}
+	if slices.Contains(strings.Fields(string(known)), session) {
+		return nil
+	}
+	line := session + "\n"
+	if len(known) > 0 && known[len(known)-1] != '\n' { // an append that a power cut ended
+		line = "\n" + line
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return fmt.Errorf("state_dir: %w", err)
+	}
+	_, err = file.WriteString(line)
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return fmt.Errorf("state_dir: %w", err)
+	}
+	return nil
 }
 
 func stateDir(config *Config) string { return filepath.Join(config.StateDir, "meters") }

@@ -43,6 +43,7 @@ type MeterStatus struct {
 	Duplicate            int64        `json:"duplicate"`
 	Repeated             int64        `json:"repeated"`
 	OverRange            int64        `json:"over_range"`
+	Impossible           int64        `json:"impossible"`
 	Surplus              int64        `json:"surplus"`
 	GapSeconds           float64      `json:"gap_seconds"`
 	WorstGapSeconds      float64      `json:"worst_gap_seconds"`
@@ -110,7 +111,7 @@ func (m *Meter) status() (MeterStatus, int64, string) {
 		if b.Samples < s.Samples {
 			s.Samples, s.Expected, s.Lost = b.Samples, b.Expected()+missing, b.Lost+missing
 			s.Duplicate, s.Repeated, s.Surplus = b.Duplicate, b.Repeated, b.Surplus
-			s.OverRange = b.OverRange
+			s.OverRange, s.Impossible = b.OverRange, b.Impossible
 			s.GapSeconds, s.WorstGapSeconds = b.GapSeconds+ongoing, math.Max(b.WorstGapSeconds, ongoing)
 		}
 		low, high := b.bounds()

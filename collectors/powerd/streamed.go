@@ -60,6 +60,9 @@ type streamedRail struct {
 	gapSeconds  float64
 	stampedEnd  uint64       // index of the last point of this stream
 	base        railCounters // the counters at the beginning of this stream
+	seesAll     bool         // its samples show all that it does
+	follows     follower
+	bySeen      seenGaps
 }
 
 // pendingPoint waits for the clock fit to be fit for use.
@@ -83,8 +86,9 @@ func newStreamed(m *Meter, pointsPerSecond float64) *streamed {
 	}
 	s.perPoint = samplesPerPoint(config.SampleRateHz, pointsPerSecond)
 	for number, base := range m.rails {
-		r := &streamedRail{rail: base, number: number}
+		r := &streamedRail{rail: base, number: number, seesAll: config.seesAll()}
 		scale, limits := energy.NoScale, energy.NoRange
+		limits.Watts = base.config.impossibleWatts()
 		if stated := base.config.ConstantVolts; stated > 0 {
 			r.volts = byName[base.config.Amps]
 			gain, offset := config.calibrated(base.config.Amps)
@@ -99,7 +103,7 @@ func newStreamed(m *Meter, pointsPerSecond float64) *streamed {
 			r.volts, r.amps = byName[base.config.Volts], byName[base.config.Amps]
 			scale.VoltsGain, scale.VoltsOffset = config.calibrated(base.config.Volts)
 			scale.AmpsGain, scale.AmpsOffset = config.calibrated(base.config.Amps)
-			limits = energy.Range{Volts: config.fullScale(base.config.Volts), Amps: config.fullScale(base.config.Amps)}
+			limits.Volts, limits.Amps = config.fullScale(base.config.Volts), config.fullScale(base.config.Amps)
 		}
 		r.energy = energy.NewRail(config.sampling, config.SampleRateHz, s.perPoint, scale, limits, func(p energy.Point) { s.complete(r, p) })
 		s.rails = append(s.rails, r)
@@ -203,7 +207,7 @@ func (s *streamed) sums(f *srframe.Frame) error {
 	} else if s.isNew(r, f.First, uint64(f.N)) {
 		at := f.First
 		for i := range s.stretches {
-			if err := r.energy.AddSums(at, &s.stretches[i]); err != nil {
+			if err := r.energy.AddSums(at, &s.stretches[i], r.notMeasured(s.period())); err != nil {
 				return err
 			}
 			at += uint64(s.stretches[i].N)
@@ -235,12 +239,13 @@ func (s *streamed) publishWhenReady(f *srframe.Frame) {
 	}
 }
 
-// missing counts what the clock has found.
+// missing counts what the clock has found. Where in the stream they went missing leaves no trace,
+// so what the rail was seen to draw does not bound them: they may be its tallest bursts.
 func (s *streamed) missing(n int64, at uint64) {
 	if n > 0 {
 		s.m.logf("%d samples are missing from the stream before sample %d", n, at)
 		for _, r := range s.rails {
-			r.counters.addUnknown(r.counters.Missing(n, s.period()))
+			r.counters.addOpen(r.counters.Missing(n, s.period()), r.config.GreatestWatts)
 		}
 		return
 	}
@@ -259,8 +264,51 @@ func (s *streamed) missing(n int64, at uint64) {
 // lost counts n samples that did not come, or were no numbers, from index `first` on.
 func (r *streamedRail) lost(first uint64, n int64, period float64) {
 	seconds := r.counters.Missing(n, period)
-	r.counters.addUnknown(seconds)
+	if watts, ok := r.energy.Previous(); ok && first != r.gapEnd {
+		r.follows.gap(watts)
+	}
+	r.unseen(seconds)
 	r.gap(first, n, seconds)
+}
+
+// unseen widens the bounds by a time in which no sample came: by what the rail was seen to draw, or
+// where that does not bound it by what its supply delivers. Once losses are seen to follow the
+// load, that is so for earlier ones too.
+func (r *streamedRail) unseen(seconds float64) {
+	if !r.seesAll {
+		r.counters.addOpen(seconds, r.config.GreatestWatts)
+		return
+	}
+	below, above := r.counters.BelowJoules, r.counters.AboveJoules
+	r.counters.addUnknown(seconds)
+	r.bySeen.seconds += seconds
+	r.bySeen.below += r.counters.BelowJoules - below
+	r.bySeen.above += r.counters.AboveJoules - above
+	if r.follows.losses {
+		r.counters.BelowJoules -= r.bySeen.below
+		r.counters.AboveJoules -= r.bySeen.above
+		r.counters.addOpen(r.bySeen.seconds, r.config.GreatestWatts)
+		r.bySeen = seenGaps{}
+	}
+}
+
+// seenGaps are gaps that were bounded by what the rail was seen to draw, and their bounds.
+type seenGaps struct{ seconds, below, above float64 }
+
+// notMeasured books samples that are there and are no measurements.
+func (r *streamedRail) notMeasured(period float64) energy.Gap {
+	return func(first uint64, n int64, kind energy.Kind) {
+		switch kind {
+		case energy.Over:
+			r.overRange(first, n, period)
+		case energy.Impossible:
+			seconds := r.counters.Unbelieved(n, period)
+			r.counters.addOpen(seconds, r.config.GreatestWatts)
+			r.gap(first, n, seconds)
+		default:
+			r.lost(first, n, period)
+		}
+	}
 }
 
 // overRange counts n samples from index `first` on that were beyond what the instrument measures.
@@ -302,13 +350,7 @@ func (s *streamed) pair(r *streamedRail) {
 			if s.rings != nil {
 				s.rings[r.number].put(lo, volts, amps)
 			}
-			r.energy.Add(lo, volts, amps, func(first uint64, n int64, over bool) {
-				if over {
-					r.overRange(first, n, s.period())
-				} else {
-					r.lost(first, n, s.period())
-				}
-			})
+			r.energy.Add(lo, volts, amps, r.notMeasured(s.period()))
 		}
 		r.next = lo + n
 	}
@@ -324,10 +366,7 @@ func (r *streamedRail) reach(lo uint64, period float64) {
 // tooMany is how many of the next n samples are to be thrown away, which it notes as done.
 func (r *streamedRail) tooMany(n uint64) uint64 {
 	drop := min(r.surplus, n)
-	if drop > 0 {
-		r.energy.Break()
-		r.surplus -= drop
-	}
+	r.surplus -= drop
 	return drop
 }
 
@@ -341,7 +380,7 @@ func (s *streamed) isNew(r *streamedRail, lo, n uint64) bool {
 	// is unknown.
 	s.m.logf("rail %s: the %d samples from %d on hold earlier ones again", r.config.Rail, n, lo)
 	r.energy.Break()
-	r.counters.addUnknown(r.counters.Again(int64(n), s.period()))
+	r.unseen(r.counters.Again(int64(n), s.period()))
 	return false
 }
 
@@ -379,7 +418,13 @@ func (s *streamed) complete(r *streamedRail, p energy.Point) {
 		p.Volts, p.Amps = stated, p.Volts/stated // so far its volts are watts
 	}
 	r.counters.addStated(&r.config, p.Joules)
+	if !r.seesAll {
+		r.counters.between(energy.Span{Seconds: float64(p.Samples) * s.period(), Joules: p.Joules}, p.Min, p.Max, r.config.GreatestWatts)
+	}
 	r.counters.Samples += p.Samples
+	if watts, ok := r.energy.Previous(); ok {
+		r.follows.point(watts)
+	}
 	r.counters.observe(p.Min, p.Max)
 	s.pending = append(s.pending, pendingPoint{r, p, r.counters})
 }

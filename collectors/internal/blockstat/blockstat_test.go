@@ -103,7 +103,15 @@ func TestAddsThePathsOfADrive(t *testing.T) {
 	var sum Counters
 	sum.Add(&table.Row(0).Counters)
 	sum.Add(&table.Row(1).Counters)
-	if sum.Reads != 711 || sum.WriteSectors != 2440 || sum.Flushes != 22 || sum.FlushMs != 6 || sum.InFlight != 1 || !sum.HasFlushes {
+	want := Counters{
+		Reads: 711, ReadSectors: 5688, ReadMs: 72, Writes: 305, WriteSectors: 2440, WriteMs: 34, InFlight: 1, BusyMs: 93,
+		Discards: 1, DiscardSectors: 8, DiscardMs: 1, Flushes: 22, FlushMs: 6, HasDiscards: true, HasFlushes: true,
+	}
+	if sum != want {
+		t.Errorf("sum %+v, want %+v", sum, want)
+	}
+	sum.Add(&Counters{Reads: 1, DiscardSectors: 3, FlushMs: 4}) // of a path that counts neither
+	if sum.Reads != 712 || sum.DiscardSectors != 11 || sum.FlushMs != 10 || !sum.HasDiscards || !sum.HasFlushes {
 		t.Errorf("sum %+v", sum)
 	}
 }
@@ -123,6 +131,43 @@ func TestTimesCarryOnWhereTheKernelWraps(t *testing.T) {
 	u.Apply(&c)
 	if c.WriteMs != 1<<32+60 {
 		t.Errorf("the carry was lost: %d", c.WriteMs)
+	}
+}
+
+func TestEachTimeIsCarriedOnByItself(t *testing.T) {
+	var u Unwrap
+	const late = 1<<32 - 10
+	u.Apply(&Counters{ReadMs: late, WriteMs: 1, FlushMs: 1, BusyMs: 1})
+	c := Counters{ReadMs: 2, WriteMs: 1, FlushMs: late, BusyMs: 1}
+	u.Apply(&c)
+	if c.ReadMs != 1<<32+2 || c.WriteMs != 1 || c.FlushMs != late || c.BusyMs != 1 {
+		t.Errorf("after the read time wrapped: %+v", c)
+	}
+	c = Counters{ReadMs: 2, WriteMs: late, FlushMs: 5, BusyMs: 1}
+	u.Apply(&c)
+	if c.ReadMs != 1<<32+2 || c.WriteMs != late || c.FlushMs != 1<<32+5 || c.BusyMs != 1 {
+		t.Errorf("after the flush time wrapped: %+v", c)
+	}
+}
+
+func TestEachCountThatFallsIsAnotherDevice(t *testing.T) {
+	before := Counters{Reads: 10, Writes: 20, Discards: 30, WriteMs: 500}
+	for what, c := range map[string]struct {
+		now     Counters
+		another bool
+	}{
+		"reads":    {Counters{Reads: 9, Writes: 20, Discards: 30, WriteMs: 7}, true},
+		"writes":   {Counters{Reads: 10, Writes: 19, Discards: 30, WriteMs: 7}, true},
+		"discards": {Counters{Reads: 10, Writes: 20, Discards: 29, WriteMs: 7}, true},
+		"none":     {before, false},
+	} {
+		var u Unwrap
+		first := before
+		u.Apply(&first)
+		want := c.now.WriteMs
+		if another := u.Apply(&c.now); another != c.another || c.now.WriteMs != want {
+			t.Errorf("%s fall: another device %v, its time %d, want %v and %d", what, another, c.now.WriteMs, c.another, want)
+		}
 	}
 }
 

@@ -169,11 +169,16 @@ func (f *Fit) shift(x float64) int64 {
 	limit := f.limit()
 	switch {
 	case least > limit:
-		return int64(math.Round(least * f.rate))
+		return f.samplesIn(least)
 	case most < -limit && f.stands(x):
-		return int64(math.Round(most * f.rate))
+		return f.samplesIn(most)
 	}
 	return 0
+}
+
+// samplesIn is how many samples the device makes in so many seconds of the controller.
+func (f *Fit) samplesIn(seconds float64) int64 {
+	return int64(math.Round(seconds / (1 + f.drift) * f.rate))
 }
 
 // book takes note of samples that were missing before all that came in the last holdSeconds: those

@@ -67,26 +67,27 @@ type Rail struct {
 	next        uint64
 	previous    float64 // watts of the sample before
 	hasPrevious bool
+	began       bool // a sample was measured, of whatever stream
 	partly      bool
 }
 
 // NewRail returns a rail whose device makes rateHz samples a second; emit gets a Point for each
 // perPoint samples, on indices that are multiples of perPoint, and for what a gap leaves
-// unfinished. Samples that reach limits are over range.
+// unfinished. Samples that reach limits are over range, or impossible.
 func NewRail(sampling Sampling, rateHz float64, perPoint int, scale Scale, limits Range, emit func(Point)) *Rail {
 	return &Rail{sampling: sampling, period: 1 / rateHz, perPoint: uint64(perPoint), scale: scale, limits: limits, emit: emit, sums: noSums}
 }
 
-// Gap takes a stretch of samples, from index first on, that were not measured: no numbers, or over
-// range.
-type Gap func(first uint64, n int64, overRange bool)
+// Gap takes a stretch of samples, from index first on, that were not measured: no numbers, over
+// range, or impossible.
+type Gap func(first uint64, n int64, kind Kind)
 
 var noSums = sums{min: math.Inf(1), max: math.Inf(-1)}
 
 // Add integrates samples of consecutive indices from first on. volts and amps are of the same
 // length. An index beyond the last one's successor is a gap: nothing is put in its place. So is a
-// sample that is no number or over range; gap, which may be nil, is called for each stretch of
-// those, in their place between the points.
+// sample that is no number, over range or impossible; gap, which may be nil, is called for each
+// stretch of those, in their place between the points.
 func (r *Rail) Add(first uint64, volts, amps []float32, gap Gap) {
 	r.begin(first)
 	amps = amps[:len(volts)]
@@ -99,12 +100,19 @@ func (r *Rail) Add(first uint64, volts, amps []float32, gap Gap) {
 }
 
 // AddSums integrates a stretch of samples, all of them numbers, whose sums the caller has taken. It
-// must not reach over an index that is a multiple of perPoint.
-func (r *Rail) AddSums(first uint64, s *srframe.Stretch) error {
+// must not reach over an index that is a multiple of perPoint. A stretch with an impossible sample
+// is one for gap: sums cannot be divided.
+func (r *Rail) AddSums(first uint64, s *srframe.Stretch, gap Gap) error {
 	if s.N <= 0 || first%r.perPoint+uint64(s.N) > r.perPoint {
 		return fmt.Errorf("sums of %d samples from sample %d on, points are of %d", s.N, first, r.perPoint)
 	}
 	r.begin(first)
+	if r.limits.exceeded(s.Min, s.Max) {
+		r.hasPrevious = false
+		gap(first, s.N, Impossible)
+		r.advance(uint64(s.N))
+		return nil
+	}
 	r.add(s.N, sums{s.Volts, s.Amps, s.Watts, s.Min, s.Max}, s.First, s.Last)
 	r.advance(uint64(s.N))
 	return nil
@@ -128,13 +136,13 @@ func (r *Rail) advance(n uint64) {
 // stretch adds samples that belong to the same point.
 func (r *Rail) stretch(volts, amps []float32, gap Gap) {
 	s := sum(volts, amps, &r.scale)
-	if s.areOfNumbers() && !r.limits.reached(volts, amps) {
+	if s.areOfNumbers() && !r.limits.reached(volts, amps) && !r.limits.exceeded(s.min, s.max) {
 		r.addSamples(volts, amps, s)
 		return
 	}
 	for k := 0; k < len(volts); {
-		from, is := k, r.limits.kind(volts[k], amps[k])
-		for k < len(volts) && r.limits.kind(volts[k], amps[k]) == is {
+		from, is := k, r.kind(volts[k], amps[k])
+		for k < len(volts) && r.kind(volts[k], amps[k]) == is {
 			k++
 		}
 		if is == measured {
@@ -143,29 +151,37 @@ func (r *Rail) stretch(volts, amps []float32, gap Gap) {
 		}
 		r.hasPrevious = false
 		if gap != nil {
-			gap(r.next+uint64(from), int64(k-from), is == overRange)
+			gap(r.next+uint64(from), int64(k-from), is)
 		}
 	}
 }
 
-// kind is what a pair of readings is.
-type kind int
+// Kind is what a pair of readings is.
+type Kind int
 
+// The kinds.
 const (
-	measured kind = iota
-	lost
-	overRange
+	measured Kind = iota
+	Lost
+	Over
+	Impossible
 )
 
-func (r *Range) kind(volts, amps float32) kind {
+func (r *Rail) kind(volts, amps float32) Kind {
 	switch {
-	case OverRange(volts, r.Volts) || OverRange(amps, r.Amps):
-		return overRange
+	case OverRange(volts, r.limits.Volts) || OverRange(amps, r.limits.Amps):
+		return Over
 	case !IsNumber(volts) || !IsNumber(amps):
-		return lost
+		return Lost
+	}
+	if _, _, watts := r.scale.product(volts, amps); r.limits.exceeded(watts, watts) {
+		return Impossible
 	}
 	return measured
 }
+
+// Previous is the power of the last sample that was measured; false before there is one.
+func (r *Rail) Previous() (watts float64, ok bool) { return r.previous, r.began }
 
 func (r *Rail) addSamples(volts, amps []float32, s sums) {
 	last := len(volts) - 1
@@ -182,7 +198,7 @@ func (r *Rail) add(n int64, s sums, first, final float64) {
 	if r.hasPrevious {
 		r.trapezoids += (r.previous + first) / 2
 	}
-	r.previous, r.hasPrevious = final, true
+	r.previous, r.hasPrevious, r.began = final, true, true
 	r.n += n
 	r.sums.volts += s.volts
 	r.sums.amps += s.amps

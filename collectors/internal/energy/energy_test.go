@@ -3,9 +3,12 @@
 package energy
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"joulerig/collectors/internal/srframe"
 )
 
 // book keeps what a rail's points add up to.
@@ -30,8 +33,8 @@ func collect(sampling Sampling, rate float64, perPoint int) (*book, *[]Point) {
 func (b *book) Joules() float64 { return b.joules }
 
 func (b *book) Add(first uint64, volts, amps []float32) {
-	b.Rail.Add(first, volts, amps, func(_ uint64, n int64, over bool) {
-		if b.unusable += n; over {
+	b.Rail.Add(first, volts, amps, func(_ uint64, n int64, kind Kind) {
+		if b.unusable += n; kind == Over {
 			b.over += n
 		}
 	})
@@ -140,6 +143,144 @@ func TestWhatIsNoNumberIsAGapAndPoisonsNothing(t *testing.T) {
 	}
 	if r.Add(5, fill(5, nan), fill(5, 1)); r.unusable != 8 || len(*points) != 1 {
 		t.Error("a point was made of nothing")
+	}
+}
+
+func TestNoTrapezoidIsDrawnOverASampleThatWasNotMeasured(t *testing.T) {
+	nan := float32(math.NaN())
+	for what, sample := range map[string][2]float32{"lost": {nan, 1}, "over range": {12, 5}} {
+		for _, at := range []int{5, 9, 10} { // within a point, its last, its first
+			joules := 0.0
+			r := NewRail(PointSamples, 1000, 10, NoScale, Range{Volts: 20, Amps: 5}, func(p Point) { joules += p.Joules })
+			volts, amps := fill(20, 12), fill(20, 1)
+			volts[at], amps[at] = sample[0], sample[1]
+			r.Add(0, volts, amps, nil)
+			// Of the 19 intervals between neighbours, two have it at an end.
+			expectNear(t, fmt.Sprintf("joules where sample %d is %s", at, what), joules, 17*12e-3)
+		}
+	}
+}
+
+// A sample is over range at full scale, whatever its sign; what SCPI has for no number is lost.
+func TestWhatIsOverRangeAndWhatIsLostIsSeenInItsPlace(t *testing.T) {
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	for _, c := range []struct {
+		volts, amps float32
+		kind        Kind
+	}{
+		{19.99, 4.99, measured}, {-19.99, -4.99, measured}, {6, 1, measured}, {20, 1, Over}, {-20, 1, Over},
+		{12, 5, Over}, {12, -5, Over}, {12, 9.9e37, Over}, {-9.9e37, 1, Over}, {inf, 1, Over},
+		{12, nan, Lost}, {nan, 1, Lost}, {9.91e37, 1, Lost}, {12, -9.91e37, Lost},
+	} {
+		for _, n := range []int{8, 200} { // below and above what is summed by the kernel
+			samples, from, gaps, over := int64(0), uint64(0), int64(0), false
+			r := NewRail(WindowMean, 1000, 500, NoScale, Range{Volts: 20, Amps: 5}, func(p Point) { samples += p.Samples })
+			volts, amps := fill(n, 12), fill(n, 1)
+			volts[n/2], amps[n/2] = c.volts, c.amps
+			r.Add(1000, volts, amps, func(first uint64, n int64, kind Kind) { from, gaps, over = first, gaps+n, kind == Over })
+			r.Break()
+			if c.kind == measured {
+				if samples != int64(n) || gaps != 0 {
+					t.Errorf("%g V, %g A of %d: %d measured, %d not", c.volts, c.amps, n, samples, gaps)
+				}
+			} else if samples != int64(n)-1 || gaps != 1 || from != 1000+uint64(n)/2 || over != (c.kind == Over) {
+				t.Errorf("%g V, %g A of %d: %d measured, %d not, from %d on, over range %v", c.volts, c.amps, n, samples, gaps, from, over)
+			}
+		}
+	}
+}
+
+// Of an instrument whose range is not known too.
+func TestWhatSCPIHasForInfiniteIsOverRange(t *testing.T) {
+	for _, n := range []int{8, 200} {
+		for what, sample := range map[string][2]float32{"volts": {9.9e37, 1}, "amps": {12, -9.9e37}} {
+			r, points := collect(WindowMean, 1000, 500)
+			volts, amps := fill(n, 12), fill(n, 1)
+			volts[n/2], amps[n/2] = sample[0], sample[1]
+			r.Add(0, volts, amps)
+			r.Break()
+			if r.over != 1 || (*points)[0].Watts != 12 {
+				t.Errorf("%s of %d: %d over range, point %+v", what, n, r.over, (*points)[0])
+			}
+		}
+	}
+}
+
+func TestReadingsAreCorrectedByTheirOwnChannelsCalibration(t *testing.T) {
+	for _, n := range []int{5, 200} {
+		var got Point
+		r := NewRail(WindowMean, 1000, n, Scale{VoltsGain: 2, VoltsOffset: 1, AmpsGain: 3, AmpsOffset: -1}, NoRange, func(p Point) { got = p })
+		r.Add(0, fill(n, 5), fill(n, 2), nil)
+		if got.Volts != 11 || got.Amps != 5 || got.Watts != 55 || got.Min != 55 || got.Max != 55 {
+			t.Errorf("%d samples: %+v", n, got)
+		}
+	}
+}
+
+func TestExtremesAndTrapezoidsAreThoseOfOnePoint(t *testing.T) {
+	r, points := collect(PointSamples, 10, 5)
+	amps := append(append(fill(5, 1), fill(5, 9)...), fill(5, 4)...)
+	r.Add(0, fill(15, 1), amps)
+	for n, want := range []struct{ least, most, joules float64 }{{1, 1, 0.4}, {9, 9, 0.5 + 3.6}, {4, 4, 0.65 + 1.6}} {
+		p := (*points)[n]
+		expectNear(t, "joules", p.Joules, want.joules)
+		if p.Min != want.least || p.Max != want.most || p.End != uint64(n+1)*5 {
+			t.Errorf("point %d: %+v, want %+v", n, p, want)
+		}
+	}
+}
+
+func TestSamplesThatComeAgainAreNotJoinedWithThoseBefore(t *testing.T) {
+	r, points := collect(WindowMean, 10, 10)
+	r.Add(5, fill(3, 1), fill(3, 1))
+	r.Add(2, fill(3, 1), fill(3, 1))
+	r.Break()
+	if len(*points) != 2 || (*points)[0].End != 8 || (*points)[1].End != 5 {
+		t.Errorf("points %+v", *points)
+	}
+}
+
+// What the capture has summed is as good as the samples themselves.
+func TestSumsAreIntegratedAsTheirSamplesAre(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 3))
+	volts, amps := fill(100, 2), make([]float32, 100)
+	for k := range amps {
+		amps[k] = rnd.Float32()
+	}
+	for _, sampling := range []Sampling{WindowMean, PointSamples} {
+		each, want := collect(sampling, 10, 10)
+		each.Add(0, volts, amps)
+		summed, got := collect(sampling, 10, 10)
+		for first := 0; first < 100; first += 5 { // up to the very end of a point too
+			s := sumPlain(volts[first:first+5], amps[first:first+5], &NoScale)
+			stretch := srframe.Stretch{
+				N: 5, Volts: s.volts, Amps: s.amps, Watts: s.watts, Min: s.min, Max: s.max,
+				First: 2 * float64(amps[first]), Last: 2 * float64(amps[first+4]),
+			}
+			if err := summed.AddSums(uint64(first), &stretch, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for n, p := range *want {
+			q := (*got)[n]
+			expectNear(t, "joules", q.Joules, p.Joules)
+			expectNear(t, "amps", q.Amps, p.Amps)
+			if q.End != p.End || q.Samples != p.Samples || q.Min != p.Min || q.Max != p.Max {
+				t.Errorf("point %d: %+v, want %+v", n, q, p)
+			}
+		}
+	}
+}
+
+func TestSumsOverTheEndOfAPointAreRefused(t *testing.T) {
+	r, points := collect(WindowMean, 10, 10)
+	for _, s := range []struct{ first, n int64 }{{5, 6}, {0, 11}, {0, 0}} {
+		if err := r.AddSums(uint64(s.first), &srframe.Stretch{N: s.n}, nil); err == nil {
+			t.Errorf("%d samples from %d on were taken", s.n, s.first)
+		}
+	}
+	if r.Break(); len(*points) != 0 {
+		t.Errorf("points %+v", *points)
 	}
 }
 

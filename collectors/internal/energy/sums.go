@@ -20,11 +20,15 @@ func (s *Scale) product(volts, amps float32) (v, a, w float64) {
 }
 
 // Range holds the magnitudes of a rail's readings, before calibration, from which on they are over
-// range; infinite where that is not known.
-type Range struct{ Volts, Amps float32 }
+// range (infinite where that is not known), and the power beyond which a sample is impossible (0
+// where that is not known).
+type Range struct {
+	Volts, Amps float32
+	Watts       float64
+}
 
 // NoRange is that of an instrument whose range is not known: it reports infinities, or nothing.
-var NoRange = Range{float32(math.Inf(1)), float32(math.Inf(1))}
+var NoRange = Range{float32(math.Inf(1)), float32(math.Inf(1)), 0}
 
 const (
 	// No reading and no sum of readings comes near it; what an instrument says in place of a number
@@ -53,6 +57,12 @@ func IsNumber(reading float32) bool { return math.Abs(float64(reading)) < noRead
 // reached says whether a sample of the stretch is over range.
 func (r *Range) reached(volts, amps []float32) bool {
 	return reaches(volts, r.Volts) || reaches(amps, r.Amps)
+}
+
+// exceeded says whether a sample of the stretch, or one of a stretch with such extremes, is
+// impossible.
+func (r *Range) exceeded(least, most float64) bool {
+	return r.Watts > 0 && math.Max(most, -least) > r.Watts
 }
 
 func reachesPlain(samples []float32, limit float32) bool {

@@ -38,6 +38,28 @@ func TestTheFastSumIsTheSampleBySampleSum(t *testing.T) {
 	}
 }
 
+func TestFullScaleIsReachedWhereverItIs(t *testing.T) {
+	const limit = 10
+	for n := range 150 {
+		samples := make([]float32, n)
+		for at := range samples {
+			samples[at] = 9.999 * float32(1-2*(at%2))
+		}
+		if reaches(samples, limit) || reachesPlain(samples, limit) {
+			t.Fatalf("%d samples below the limit reach it", n)
+		}
+		for at, below := range samples {
+			for _, full := range []float32{limit, -limit, float32(math.Inf(-1))} {
+				samples[at] = full
+				if !reaches(samples, limit) || !reachesPlain(samples, limit) {
+					t.Fatalf("%g at %d of %d is not seen", full, at, n)
+				}
+			}
+			samples[at] = below
+		}
+	}
+}
+
 func BenchmarkSum(b *testing.B) {
 	volts, amps := make([]float32, 10000), make([]float32, 10000)
 	for k := range volts {

@@ -71,13 +71,14 @@ type Writer struct {
 	client *http.Client
 	spool  *spool
 
-	password string // the sender's own
-	buf      []byte // the sender's own
-	limit    int    // the sender's own: most bytes of a batch at present
-	calm     int    // the sender's own: batches in time since limit was changed
-	progress bool   // the sender's own: something was acknowledged since drain began
-	again    int64  // the sender's own: bytes at the head of the spool that were acknowledged before
-	fresh    bool   // the sender's own: a connection was made since reconcile
+	password string        // the sender's own
+	buf      []byte        // the sender's own
+	limit    int           // the sender's own: most bytes of a batch at present
+	calm     int           // the sender's own: batches in time since limit was changed
+	backoff  time.Duration // the sender's own: the least pause after the next failure
+	progress bool          // the sender's own: something was acknowledged since drain began
+	again    int64         // the sender's own: bytes at the head of the spool that were acknowledged before
+	fresh    bool          // the sender's own: a connection was made since reconcile
 
 	mu     sync.Mutex
 	stats  Stats
@@ -113,6 +114,7 @@ func open(cfg Config, timeout time.Duration) (*Writer, error) {
 		password: password,
 		spool:    sp,
 		limit:    maxBatchBytes,
+		backoff:  minBackoff,
 		asked:    make(chan struct{}, 1),
 		closing:  make(chan struct{}),
 		done:     make(chan struct{}),
@@ -215,7 +217,6 @@ func (w *Writer) run() {
 	defer close(w.done)
 	ticker := time.NewTicker(w.config.flushInterval())
 	defer ticker.Stop()
-	backoff := minBackoff
 	for {
 		last := false
 		select {
@@ -228,25 +229,16 @@ func (w *Writer) run() {
 			w.progress = false
 			err := w.drain()
 			if err == nil || w.progress {
-				backoff = minBackoff
+				w.backoff = minBackoff
 			}
 			if err == nil {
 				break
 			}
 			w.fail(err)
-			var slow net.Error
-			if errors.As(err, &slow) && slow.Timeout() {
-				w.limit, w.calm = max(w.limit/2, minBatchBytes), 0
-			}
+			pause := w.slowDown(err)
 			if last || w.ctx.Err() != nil {
 				break
 			}
-			pause := backoff
-			var busy *retryAfter
-			if errors.As(err, &busy) {
-				pause = max(pause, busy.pause)
-			}
-			backoff = min(2*backoff, maxBackoff)
 			timer := time.NewTimer(pause)
 			select {
 			case <-timer.C:
@@ -258,6 +250,29 @@ func (w *Writer) run() {
 		if last {
 			return
 		}
+	}
+}
+
+// slowDown follows a failure: the next batch is smaller where the server did not manage this one in
+// time. It returns the pause before it.
+func (w *Writer) slowDown(err error) (pause time.Duration) {
+	var slow net.Error
+	if errors.As(err, &slow) && slow.Timeout() {
+		w.limit, w.calm = max(w.limit/2, minBatchBytes), 0
+	}
+	pause = w.backoff
+	var busy *retryAfter
+	if errors.As(err, &busy) {
+		pause = max(pause, busy.pause)
+	}
+	w.backoff = min(2*w.backoff, maxBackoff)
+	return pause
+}
+
+// speedUp follows a batch in time: after some of them the next ones are larger.
+func (w *Writer) speedUp() {
+	if w.calm++; w.calm == calmBatches {
+		w.limit, w.calm = min(2*w.limit, maxBatchBytes), 0
 	}
 }
 
@@ -293,9 +308,7 @@ func (w *Writer) drain() error {
 			if err := w.deliver(&result, b.bytes, b.lines); err != nil {
 				return err
 			}
-			if w.calm++; w.calm == calmBatches {
-				w.limit, w.calm = min(2*w.limit, maxBatchBytes), 0
-			}
+			w.speedUp()
 		}
 		result.again = w.again > 0
 		for i := range result.rejected {

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -583,5 +584,37 @@ func TestBadConfigIsRefusedWithTheKey(t *testing.T) {
 		} else if !strings.HasPrefix(err.Error(), key+":") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: error is %q", key, err)
 		}
+	}
+}
+
+// A server reports when it was started: only another start may have forgotten lines.
+func TestLinesAreSentAgainToAServerThatWasRestartedAndToNoOther(t *testing.T) {
+	d := newDatabase(t)
+	var started atomic.Pointer[string]
+	stored := d.Config.Handler
+	d.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/debug/vars" {
+			fmt.Fprintf(w, `{"system":{"started":%q}}`, *started.Load())
+			return
+		}
+		stored.ServeHTTP(w, r)
+	})
+	dir := t.TempDir()
+	sent := 0
+	for _, c := range []struct {
+		start  string
+		resent int64
+	}{{"first", 0}, {"first", 0}, {"second", 30}, {"second", 0}} {
+		started.Store(&c.start)
+		w := begin(t, config(d, dir)) // with a new connection
+		write(t, w, sent, sent+10)
+		sent += 10
+		closeWriter(t, w)
+		if s := w.Stats(); s.ResentLines != c.resent || s.SentLines != 10 {
+			t.Errorf("%d lines, to start %q: stats %+v, want %d resent", sent, c.start, s, c.resent)
+		}
+	}
+	if n := len(d.stored()); n != sent+30 {
+		t.Errorf("%d lines arrived, want %d", n, sent+30)
 	}
 }
