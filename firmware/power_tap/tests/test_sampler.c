@@ -100,10 +100,62 @@ static void counts_beyond_32_bits(void)
 	atomic_store(&sampler.written_low, UINT32_MAX - 2);
 	sampler.next_slot = (UINT32_MAX - 2) % CAPACITY;
 	sampler_join(&reader, &sampler);
-	write_numbers(0, 6);
-	CHECK(sampler_written(&sampler) == (uint64_t)UINT32_MAX + 4);
+	for (unsigned n = 0; n < 6; n++) {
+		write_numbers(n, 1);
+		CHECK(sampler_written(&sampler) == (uint64_t)UINT32_MAX - 1 + n);
+	}
 	CHECK(sampler_read(&reader, &sampler, got, CAPACITY) == 6);
 	CHECK(got[5].volts[0] == 5);
+}
+
+/* The writer goes on between a reader's skip and its copy. */
+static void what_is_overwritten_during_a_copy_is_not_passed_on(void)
+{
+	struct sample got[CAPACITY];
+
+	begin();
+	write_numbers(0, 10);
+	CHECK(sampler_skip(&reader, &sampler) == 0);
+	write_numbers(10, 20);
+	/* Samples 0 to 14 are overwritten, or may be: the slot of 14 is the next one's. */
+	CHECK(sampler_copy(&reader, &sampler, got, CAPACITY) == 1);
+	CHECK(got[0].volts[0] == 15 && reader.overruns == 15 && reader.next == 16);
+	CHECK(sampler_read(&reader, &sampler, got, CAPACITY) == 14);
+	for (unsigned n = 0; n < 14; n++)
+		CHECK(got[n].volts[0] == (float)(16 + n));
+	CHECK(reader.overruns == 15);
+	write_numbers(30, 1);
+	CHECK(sampler_skip(&reader, &sampler) == 0);
+	write_numbers(31, 100);
+	/* Of more than it would have given, it counts what it would have given. */
+	CHECK(sampler_copy(&reader, &sampler, got, 4) == 0);
+	CHECK(reader.overruns == 19 && reader.next == 34);
+}
+
+static void a_ring_is_full_with_one_slot_less_than_it_has(void)
+{
+	struct sample got[CAPACITY];
+
+	begin();
+	write_numbers(0, CAPACITY - 1);
+	CHECK(sampler_available(&reader, &sampler) == CAPACITY - 1);
+	CHECK(sampler_skip(&reader, &sampler) == 0);
+	write_numbers(CAPACITY - 1, 1);
+	CHECK(sampler_available(&reader, &sampler) == CAPACITY - 1);
+	CHECK(sampler_read(&reader, &sampler, got, CAPACITY) == CAPACITY - 1);
+	CHECK(got[0].volts[0] == 1 && reader.overruns == 1);
+}
+
+static void the_newest_sample_is_the_last_one_written(void)
+{
+	struct sample newest;
+
+	begin();
+	CHECK(!sampler_newest(&sampler, &newest));
+	for (unsigned n = 0; n < 3 * CAPACITY; n++) {
+		write_numbers(n, 1);
+		CHECK(sampler_newest(&sampler, &newest) && newest.volts[0] == (float)n);
+	}
 }
 
 static atomic_bool stop;
@@ -158,6 +210,9 @@ int main(void)
 	counts_what_a_slow_reader_lost();
 	a_reader_that_joins_sees_only_what_comes();
 	counts_beyond_32_bits();
+	what_is_overwritten_during_a_copy_is_not_passed_on();
+	a_ring_is_full_with_one_slot_less_than_it_has();
+	the_newest_sample_is_the_last_one_written();
 	a_writer_that_overtakes_spoils_no_sample();
 	return report("sampler");
 }

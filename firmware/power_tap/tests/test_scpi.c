@@ -196,6 +196,59 @@ static void an_overlong_line_is_refused_whole(void)
 	CHECK_TEXT(reply("*IDN?\n"), "hello\n");
 }
 
+/* A line has room for its end. */
+static void the_longest_line_is_one_byte_shorter_than_its_buffer(void)
+{
+	for (unsigned length = SCPI_LINE_SIZE - 3; length < SCPI_LINE_SIZE + 3; length++) {
+		bool fits = length < SCPI_LINE_SIZE;
+
+		begin();
+		for (unsigned n = 5; n < length; n++)
+			CHECK(scpi_put(&scpi, ' '));
+		CHECK_TEXT(reply("*IDN?\n"), fits ? "hello\n" : "");
+		CHECK(scpi_pop_error(&scpi) == (fits ? SCPI_OK : SCPI_INPUT_OVERRUN));
+	}
+}
+
+static void errors_come_out_in_their_order(void)
+{
+	begin();
+	scpi_push_error(&scpi, SCPI_DATA_TYPE_ERROR);
+	scpi_push_error(&scpi, SCPI_HARDWARE_MISSING);
+	CHECK(scpi_pop_error(&scpi) == SCPI_DATA_TYPE_ERROR);
+	scpi_push_error(&scpi, SCPI_MEMORY_ERROR);
+	CHECK(scpi_pop_error(&scpi) == SCPI_HARDWARE_MISSING);
+	CHECK(scpi_pop_error(&scpi) == SCPI_MEMORY_ERROR);
+	CHECK(scpi_pop_error(&scpi) == SCPI_OK);
+}
+
+/* The buffer has 64 bytes. */
+static void a_reply_may_fill_the_buffer(void)
+{
+	begin();
+	CHECK_TEXT(reply("*IDN?;*IDN?;*IDN?;*IDN?;*IDN?;*IDN?;NUMB?;*IDN?\n"),
+		   "hello;hello;hello;hello;hello;hello;18446744073709551615;hello\n");
+	begin();
+	for (unsigned n = 0; n < 12; n++)
+		scpi_write_text(&scpi, "fives");
+	CHECK(scpi.out_length == 60 && !scpi.out_overflowed);
+	scpi_write_text(&scpi, "four");
+	CHECK(scpi.out_length == 64 && !scpi.out_overflowed);
+	scpi_write_text(&scpi, "1");
+	CHECK(scpi.out_length == 64 && scpi.out_overflowed);
+}
+
+static void switches_are_words_or_digits(void)
+{
+	bool value = false;
+
+	CHECK(scpi_parse_bool("ON", &value) && value);
+	CHECK(scpi_parse_bool("0", &value) && !value);
+	CHECK(scpi_parse_bool("1", &value) && value);
+	CHECK(scpi_parse_bool("off", &value) && !value);
+	CHECK(!scpi_parse_bool("", &value) && !scpi_parse_bool("2", &value) && !scpi_parse_bool("ONE", &value));
+}
+
 static void the_error_queue_overflows_visibly(void)
 {
 	begin();
@@ -239,6 +292,10 @@ int main(void)
 	refuses_an_empty_block();
 	an_answer_that_does_not_fit_is_an_error_not_a_part();
 	an_overlong_line_is_refused_whole();
+	the_longest_line_is_one_byte_shorter_than_its_buffer();
+	errors_come_out_in_their_order();
+	a_reply_may_fill_the_buffer();
+	switches_are_words_or_digits();
 	the_error_queue_overflows_visibly();
 	any_bytes_are_survived();
 	return report("scpi");
