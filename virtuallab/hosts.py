@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -17,8 +18,10 @@ from joulerig.virtuallab.profile import Profile
 
 BOOT_SECONDS = 300.0  # TCG on a busy machine; about 20 s where it is idle
 # A kernel writes to its console all the way up, on a busy machine every few seconds. Rarely a guest
-# under TCG hangs before it writes anything; it is restarted then.
-SILENT_SECONDS = 90.0
+# under TCG hangs at boot; it is restarted then. It writes nothing more, or only that a processor of
+# its own is stuck: one loops for ever over an instruction that another one has just patched.
+HUNG_SECONDS = 90.0
+STUCK = re.compile(r"soft lockup - CPU#\d+ stuck for (\d+)s")
 SHUTDOWN_SECONDS = 40.0
 
 
@@ -166,14 +169,14 @@ def await_ssh(folder: Path, host: str, report: Callable[[str], object]) -> None:
         return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True).returncode == 0
 
     outcome = await_boot(answers, console)
-    if outcome == "silent":
+    if outcome == "hung":
         kept = console.with_suffix(".hung.log")
         console.replace(kept)
         report(f"{host}: hung at boot (its console: {kept}); restarting it")
         supervisor.restart(program)
         outcome = await_boot(answers, console)
     if outcome != "up":
-        why = "hung at boot, twice" if outcome == "silent" else f"gave up after {BOOT_SECONDS:.0f} s"
+        why = "hung at boot, twice" if outcome == "hung" else f"gave up after {BOOT_SECONDS:.0f} s"
         raise UserError(f"{host}: does not answer over SSH: {why}; its console: {console}")
 
 
@@ -181,12 +184,12 @@ def await_boot(
     answers: Callable[[], bool],
     console: Path,
     seconds: float = BOOT_SECONDS,
-    silence: float = SILENT_SECONDS,
+    hung_seconds: float = HUNG_SECONDS,
 ) -> str:
     """Wait for a guest that boots.
 
-    Returns "up" once it answers; "silent" when its console has not grown for `silence` seconds;
-    "slow" after `seconds`.
+    Returns "up" once it answers; "hung" when for `hung_seconds` its console has not grown or one of
+    its processors was stuck; "slow" after `seconds`.
     """
     last_length, since = -1, time.monotonic()
 
@@ -194,12 +197,13 @@ def await_boot(
         nonlocal last_length, since
         if answers():
             return "up"
-        length = console.stat().st_size if console.exists() else 0
-        if length != last_length:
-            last_length, since = length, time.monotonic()
-        return "silent" if time.monotonic() - since >= silence else None
+        text = console.read_text(errors="replace") if console.exists() else ""
+        if len(text) != last_length:
+            last_length, since = len(text), time.monotonic()
+        stuck = max(map(int, STUCK.findall(text)), default=0)
+        return "hung" if max(time.monotonic() - since, stuck) >= hung_seconds else None
 
-    return wait.until(outcome, seconds, min(0.5, silence / 4)) or "slow"
+    return wait.until(outcome, seconds, min(0.5, hung_seconds / 4)) or "slow"
 
 
 def _ssh_port(host: str) -> int:

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, model_validator
 
 from joulerig.rig.common.errors import Strict, UserError, validate
+from joulerig.rig.common.numbers import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from joulerig.rig.lab import definitions
 from joulerig.rig.lab.model import Lab
 
@@ -22,7 +23,6 @@ KIND = "drive profile"
 
 # Causes of a drive's internal work, by the twin's names.
 Cause = Literal["gc", "fold", "seek", "spin_up", "wake"]
-NonNegativeInt = Annotated[int, Field(ge=0)]
 
 
 class WorkModel(Strict):
@@ -30,6 +30,9 @@ class WorkModel(Strict):
 
     joules_per_byte: NonNegativeFloat = 0.0
     watts: NonNegativeFloat = 0.0
+
+
+MOST_SETTLE_SECONDS = 60.0  # a state that is entered later is not waited for
 
 
 class RailModel(Strict):
@@ -77,7 +80,7 @@ class Flash(Strict):
     its flash may be erased, for the percentage used that an NVMe host reads (left out: 0 %).
     """
 
-    channels: PositiveInt
+    channels: Annotated[int, Field(gt=0, le=1024)]
     page_bytes: PositiveInt
     latency_us: FlashLatency
     read_bytes_per_second: PositiveFloat
@@ -116,8 +119,8 @@ class Disk(Strict):
     """Parameters of a hard disk's model of time: virtuallab/twin/disk.h."""
 
     rpm: PositiveInt
-    heads: PositiveInt
-    zones: PositiveInt
+    heads: Annotated[int, Field(gt=0, le=64)]
+    zones: Annotated[int, Field(gt=0, le=10_000)]
     seek_ms: Seek
     head_switch_ms: NonNegativeFloat
     command_us: NonNegativeFloat
@@ -265,6 +268,20 @@ class Profile(Strict):
             if state.name == self.operating_state:
                 return state.watts[rail] - self.idle_watts(state, rail)
         return self.rails[rail].active_watts
+
+    def settle_seconds(self, size_bytes: int) -> float:
+        """Return how long the drive takes at most to come to rest after it was written to.
+
+        That is: to fold all of its single-level cells, and to enter its last power state, if it
+        enters that within `MOST_SETTLE_SECONDS`.
+        """
+        folding = 0.0
+        if self.flash is not None and self.flash.slc_fraction > 0:
+            page_seconds = self.flash.latency_us.program * 1e-6 / self.flash.channels
+            pages = self.flash.slc_fraction * size_bytes / self.flash.page_bytes
+            folding = self.flash.fold_delay_seconds + pages * page_seconds
+        idle = [state.idle_seconds for state in self.power_states if state.idle_seconds is not None]
+        return folding + max((one for one in idle if one <= MOST_SETTLE_SECONDS), default=0.0)
 
     @property
     def operational_states(self) -> list[PowerState]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
-from joulerig.virtuallab.blocklog.device import LoopDevice, mounted, run
+from joulerig.virtuallab.blocklog.device import LoopDevice, make, mounted
 from joulerig.virtuallab.standalone_twin import StandaloneTwin
 
 WITNESS_SECONDS = 120.0  # for the next line of the application
@@ -38,7 +38,7 @@ def record(
     """
     with StandaloneTwin(profile, size_bytes, [f"writes={log}"]) as twin, contextlib.ExitStack() as undo:
         device = undo.enter_context(LoopDevice(twin.nbd))
-        run(*definition["mkfs"], *definition["no_discard"], device.path)
+        make(device, definition)
         folder = undo.enter_context(mounted(device, definition))
         done = _transact(twin, [*command, "--seed", str(seed)], folder, transactions)
         twin.mark("end")

@@ -20,12 +20,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import least_squares, lsq_linear
 
 from joulerig.rig.common.errors import UserError
 from joulerig.virtuallab.fit import model
-from joulerig.virtuallab.fit.model import Times
+from joulerig.virtuallab.fit.model import Floats, Times
 from joulerig.virtuallab.fit.rows import LEAST_ROWS, Operation, Row
 from joulerig.virtuallab.profile import Flash, Profile
 
@@ -41,7 +40,6 @@ UNITS = (0.25, 0.5, 2.0, 4.0, 8.0)
 MOST_UNITS = 128  # FLASH_MAX_CHANNELS
 WORSE = 1.5
 """A number of units is another than the base's where that has so many times the squared errors."""
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -352,9 +350,12 @@ def _solve(
     An uncertainty is infinite where the rows leave a time open.
     """
 
+    loads = model.Loads.from_rows(rows, start.page_bytes)
+    measured = np.log([row.bytes_per_second for row in rows])
+
     def errors(ratios: Floats) -> Floats:
         times = _with(start, chosen, ratios * guesses)
-        return np.array([np.log(model.bytes_per_second(times, row) / row.bytes_per_second) for row in rows])
+        return np.log(model.load_rates(times, loads)) - measured
 
     # A rate is the least of several terms, so a start may end elsewhere than at the best fit.
     starts = np.exp(np.random.default_rng(1).uniform(-0.5, 0.5, (STARTS, len(chosen))))

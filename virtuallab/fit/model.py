@@ -11,11 +11,16 @@ from __future__ import annotations
 import functools
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
 
 from joulerig.virtuallab.fit.rows import Row
 from joulerig.virtuallab.profile import Flash
 
+Floats = npt.NDArray[np.float64]
 FTL_PAGE_BYTES = 4096
 BLOCK_PAGES = 256  # of a drive of 1 GiB and more, where a profile gives none
 
@@ -69,60 +74,95 @@ def pages_read(page: int, request_bytes: int) -> dict[int, float]:
     return {pages: count / places for pages, count in counts.items()}
 
 
-def page_seconds(times: Times, request_bytes: int) -> float:
+@dataclass(frozen=True)
+class Loads:
+    """Rows as arrays, of one element a row; a read's places on the pages as arrays of their own."""
+
+    is_read: npt.NDArray[np.bool_]
+    size: Floats
+    depth: Floats
+    amplification: Floats
+    place_of: npt.NDArray[np.intp]  # the row of each of its places
+    pages: npt.NDArray[np.int64]  # that a read touches there
+    share: Floats  # of the row's places
+
+    @classmethod
+    def from_rows(cls, rows: Sequence[Row], page_bytes: int) -> Loads:
+        """Return the loads of rows whose `queue_depth` is known."""
+        places = [
+            (n, pages, share)
+            for n, row in enumerate(rows)
+            if row.operation == "read"
+            for pages, share in pages_read(page_bytes, row.request_bytes).items()
+        ]
+        numbers, pages, shares = zip(*places, strict=True) if places else ((), (), ())
+        return cls(
+            np.array([row.operation == "read" for row in rows], dtype=bool),
+            np.array([row.request_bytes for row in rows], dtype=float),
+            np.array([row.queue_depth for row in rows], dtype=float),
+            np.array([row.amplification for row in rows]),
+            np.array(numbers, dtype=np.intp),
+            np.array(pages, dtype=np.int64),
+            np.array(shares, dtype=float),
+        )
+
+    def mean_of_places(self, values: Floats) -> Floats:
+        weighted = self.share * values
+        return np.bincount(self.place_of, weighted, len(self.size)).astype(np.float64, copy=False)
+
+
+def _page_seconds(times: Times, request_bytes: Floats) -> Floats:
     """Return how long a unit has each page of a read."""
-    if request_bytes < times.page_bytes / 2 and times.short_read is not None:
-        return times.short_read
-    return times.page_read
+    short = times.page_read if times.short_read is None else times.short_read
+    return np.where(request_bytes < times.page_bytes / 2, short, times.page_read)
 
 
-def read_seconds(times: Times, request_bytes: int) -> float:
+def _read_seconds(times: Times, loads: Loads) -> Floats:
     """Return how long a read takes that is alone, the mean of all its places: flash.h, `read`."""
-    shares = pages_read(times.page_bytes, request_bytes)
-    return sum(share * _read_seconds(times, request_bytes, pages) for pages, share in shares.items())
-
-
-def _read_seconds(times: Times, request_bytes: int, pages: int) -> float:
-    page = page_seconds(times, request_bytes)
-    first, last = times.short_read or times.page_read, _last_page(times, page, pages)
+    size = loads.size[loads.place_of]
+    first = times.short_read or times.page_read
+    last = _last_page(times, _page_seconds(times, size), loads.pages)
     link = times.read_bytes_per_second
-    tail = min(request_bytes, times.page_bytes)
-    return times.read + max(first + request_bytes / link, last + tail / link)
+    tail = np.minimum(size, times.page_bytes)
+    return loads.mean_of_places(times.read + np.maximum(first + size / link, last + tail / link))
 
 
-def _last_page(times: Times, page: float, pages: int) -> float:
+def _last_page(times: Times, page: Floats, pages: npt.NDArray[np.int64]) -> Floats:
     """Return when the last of a read's pages is there: a unit takes every `channels`-th of them."""
-    if times.channels * times.next_page >= page:  # no page waits for its unit
-        return (pages - 1) * times.next_page + page
-    rounds, unit = divmod(pages - 1, times.channels)
+    rounds, unit = np.divmod(pages - 1, times.channels)
     last = unit * times.next_page + (rounds + 1) * page
-    before = (times.channels - 1) * times.next_page + rounds * page if rounds else 0.0
-    return max(last, before)
+    before = np.where(rounds > 0, (times.channels - 1) * times.next_page + rounds * page, 0.0)
+    no_page_waits = times.channels * times.next_page >= page
+    return np.where(no_page_waits, (pages - 1) * times.next_page + page, np.maximum(last, before))
 
 
-def programmed_per_second(times: Times, amplification: float) -> float:
+def programmed_per_second(times: Times, amplification: float | Floats) -> Floats:
     """Return bytes of the host a second at which the flash programs them: flash.h, at its end."""
-    if amplification <= 1 and times.burst_program is not None:
-        return times.channels * times.page_bytes / times.burst_program
     pages_of_a_block = times.block_bytes / times.page_bytes
     seconds = amplification * (times.program + times.erase / pages_of_a_block)
     seconds += (amplification - 1) * times.page_read
-    return times.channels * times.page_bytes / seconds
+    if times.burst_program is not None:
+        seconds = np.where(np.asarray(amplification) <= 1, times.burst_program, seconds)
+    return times.channels * times.page_bytes / np.asarray(seconds)
+
+
+def load_rates(times: Times, loads: Loads) -> Floats:
+    """Return the bytes a second of each load."""
+    size = loads.size
+    read_seconds = _read_seconds(times, loads)
+    write_seconds = times.write + size / times.write_bytes_per_second
+    alone = size / np.where(loads.is_read, read_seconds, write_seconds)
+    pages = np.where(loads.is_read, loads.mean_of_places(loads.pages.astype(float)), 1.0)
+    units = np.maximum(alone, times.channels / (pages * _page_seconds(times, size)) * size)
+    reads = np.minimum(units, times.read_bytes_per_second)
+    flash = programmed_per_second(times, loads.amplification)
+    writes = np.minimum(times.write_bytes_per_second, flash)
+    return np.minimum(alone * loads.depth, np.where(loads.is_read, reads, writes))
 
 
 def bytes_per_second(times: Times, row: Row) -> float:
     """Return the rate of a row's load; its `queue_depth` must be known."""
-    assert row.queue_depth is not None
-    size = row.request_bytes
-    if row.operation == "read":
-        page = page_seconds(times, size)
-        pages = sum(number * share for number, share in pages_read(times.page_bytes, size).items())
-        units = times.channels / (pages * page) * size
-        alone = size / read_seconds(times, size)
-        return min(alone * row.queue_depth, max(alone, units), times.read_bytes_per_second)
-    alone = size / (times.write + size / times.write_bytes_per_second)
-    flash = programmed_per_second(times, row.amplification)
-    return min(alone * row.queue_depth, times.write_bytes_per_second, flash)
+    return float(load_rates(times, Loads.from_rows([row], times.page_bytes))[0])
 
 
 WATTS = (

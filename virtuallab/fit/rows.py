@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, model_validator
 
 from joulerig.rig.common.errors import Strict, UserError, validate
+from joulerig.rig.common.numbers import PositiveFloat, PositiveInt
 
 Operation = Literal["idle", "read", "write"]
 LEAST_ROWS = 3
@@ -23,7 +24,7 @@ class _Cells(Strict):
     operation: Operation
     request_bytes: PositiveInt | None = None
     queue_depth: PositiveInt | None = None
-    amplification: float = Field(default=1.0, ge=1)
+    amplification: float = Field(default=1.0, ge=1, le=1000)
     bytes_per_second: PositiveFloat | None = None
 
     @model_validator(mode="after")

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -20,6 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"joulerig/tests/support/powercut"
 	"joulerig/workloads/internal/sectortag"
 )
 
@@ -282,7 +284,25 @@ func TestEveryPatternOfADirectoryIsAcknowledgedAndFound(t *testing.T) {
 			t.Errorf("no %q in %d operations: %v", call, len(operations), calls)
 		}
 	}
+	for sequence, o := range operations {
+		if o["operation"] != opRename {
+			continue
+		}
+		before, after := operations[sequence-1], operations[sequence+1]
+		if before["operation"] != opFlush || before["target"] != nextFile || after != nil && after["operation"] != opFlushNames {
+			t.Errorf("a rename after %v and before %v", before, after)
+		}
+	}
 	files, extents := survey(t, "--directory", directory, "--generation", "2")
+	sectors := map[string]int64{}
+	for _, e := range extents {
+		sectors[e.Target] += int64(e.Sectors)
+	}
+	for name, bytes := range files {
+		if sectors[name] != bytes/sectortag.SectorBytes {
+			t.Errorf("%s has %d bytes, surveyed are %d sectors", name, bytes, sectors[name])
+		}
+	}
 	for _, name := range []string{overwriteFile, appendFile, dsyncFile, unflushedFile, currentFile} {
 		if _, there := files[name]; !there {
 			t.Errorf("no file %s: %v", name, files)
@@ -429,5 +449,231 @@ func TestAGenerationTakesThePlaceOfEarlierOnes(t *testing.T) {
 	}
 	if _, err := makeGenerationFolder(directory, 3); !errors.Is(err, os.ErrExist) {
 		t.Fatalf("a generation that was begun already: %v", err)
+	}
+}
+
+// recorded is a witness's stream that keeps what is said and answers ok.
+type recorded struct {
+	lock sync.Mutex
+	said []string
+	ok   chan struct{}
+}
+
+func (r *recorded) Write(line []byte) (int, error) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	r.said = append(r.said, string(line))
+	if !strings.Contains(string(line), `"issued"`) {
+		r.ok <- struct{}{}
+	}
+	return len(line), nil
+}
+
+func (r *recorded) Read(p []byte) (int, error) {
+	<-r.ok
+	return copy(p, "ok\n"), nil
+}
+
+func (r *recorded) Close() error { return nil }
+
+func (r *recorded) events() string {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	var events []string
+	for _, line := range r.said {
+		var said struct{ Event string }
+		_ = json.Unmarshal([]byte(line), &said)
+		events = append(events, said.Event)
+	}
+	return strings.Join(events, " ")
+}
+
+// A write that reaches the target in a cut, and that the witness does not know, would be a foreign
+// one.
+func TestAnOperationIsSaidBeforeItIsAskedForAndAcknowledgedAfter(t *testing.T) {
+	stream := &recorded{ok: make(chan struct{}, 9)}
+	w := &writer{witness: &witness{stream: stream}}
+	go w.witness.listen()
+	if err := w.do(operation{Sequence: w.next()}, func() error {
+		if stream.events() != "issued" {
+			t.Errorf("said before it is asked for: %q", stream.events())
+		}
+		return nil
+	}); err != nil || stream.events() != "issued acknowledged" {
+		t.Errorf("said %q, %v", stream.events(), err)
+	}
+	gone := errors.New("gone")
+	if err := w.do(operation{Sequence: w.next()}, func() error { return gone }); !errors.Is(err, gone) ||
+		stream.events() != "issued acknowledged issued failed" {
+		t.Errorf("said %q, %v", stream.events(), err)
+	}
+}
+
+// talking is a witness's stream whose answers a test gives.
+type talking struct {
+	said    chan struct{}
+	answers chan string
+}
+
+func (s *talking) Write(line []byte) (int, error) { s.said <- struct{}{}; return len(line), nil }
+func (s *talking) Close() error                   { return nil }
+
+func (s *talking) Read(p []byte) (int, error) {
+	answer, open := <-s.answers
+	if !open {
+		return 0, io.EOF
+	}
+	return copy(p, answer), nil
+}
+
+func TestEachAnswerIsOfTheReportThatCameFirst(t *testing.T) {
+	stream := &talking{make(chan struct{}), make(chan string)}
+	w := &witness{stream: stream}
+	listened := make(chan struct{})
+	go func() { w.listen(); close(listened) }()
+	var results []chan error
+	for sequence := range uint64(3) {
+		result := make(chan error)
+		results = append(results, result)
+		go func() { result <- w.report(outcome{"acknowledged", sequence, ""}) }()
+		<-stream.said
+		w.lock.Lock() // which the report holds until it is in the queue
+		if len(w.waiting) != int(sequence)+1 {
+			t.Errorf("%d reports wait, want %d", len(w.waiting), sequence+1)
+		}
+		w.lock.Unlock()
+	}
+	stream.answers <- "ok\n"
+	select {
+	case err := <-results[0]:
+		if err != nil {
+			t.Errorf("the first report: %v", err)
+		}
+	case <-results[1]:
+		t.Fatal("the first answer is the second report's")
+	case <-results[2]:
+		t.Fatal("the first answer is the third report's")
+	}
+	stream.answers <- "stop\n"
+	if err := <-results[1]; !errors.Is(err, errStop) {
+		t.Errorf("the second report: %v", err)
+	}
+	close(stream.answers)
+	if err := <-results[2]; err == nil || errors.Is(err, errStop) {
+		t.Errorf("the third report, of a witness that has gone: %v", err)
+	}
+	<-listened
+	if err := w.report(outcome{"acknowledged", 4, ""}); err == nil {
+		t.Error("a report to a witness that has gone")
+	}
+}
+
+// onDisk is what a power cut leaves of a generation: its survey.
+func onDisk(t *testing.T, disk *powercut.Disk, generation string) (map[string]int64, map[string][]extent) {
+	t.Helper()
+	files, extents := survey(t, "--directory", disk.AfterACut(t), "--generation", generation)
+	by := map[string][]extent{}
+	for _, e := range extents {
+		by[e.Target] = append(by[e.Target], e)
+	}
+	return files, by
+}
+
+// The writer waits for the witness's answer to each acknowledgement: the power is cut meanwhile.
+func TestWhatIsAcknowledgedAsDurableOutlivesAPowerCut(t *testing.T) {
+	disk := powercut.New(t)
+	written := map[string]map[float64]map[string]any{} // by file and sequence
+	durable := map[string]float64{}                    // the sequence that all writes up to are durable
+	issued := map[float64]map[string]any{}
+	cuts := map[string]int{}
+	check := func(line map[string]any) {
+		sequence, _ := line["sequence"].(float64)
+		if line["event"] == "issued" {
+			issued[sequence] = line
+			return
+		}
+		o := issued[sequence]
+		target, _ := o["target"].(string)
+		call := o["call"].(string)
+		switch o["operation"] {
+		case opCreate:
+			written[target], durable[target] = map[float64]map[string]any{}, 0
+		case opWrite:
+			written[target][sequence] = o
+		case opDurableWrite:
+			written[target][sequence] = o
+			durable[target] = sequence
+		case opFlush:
+			durable[target] = sequence
+		case opRename:
+			written[currentFile], durable[currentFile] = written[nextFile], durable[nextFile]
+			return
+		}
+		if o["operation"] == opWrite || o["operation"] == opCreate || cuts[call] == 3 {
+			return
+		}
+		cuts[call]++
+		if o["operation"] == opFlushNames && written[currentFile] == nil {
+			target = overwriteFile
+		} else if o["operation"] == opFlushNames {
+			target = currentFile
+		}
+		files, extents := onDisk(t, disk, "1")
+		if _, there := files[target]; !there {
+			t.Errorf("%s %v is acknowledged, and %q is not on the disk: %v", call, sequence, target, files)
+			return
+		}
+		newest := map[uint64]float64{}
+		for s, write := range written[target] {
+			for at := 0.0; s <= durable[target] && at < write["bytes"].(float64); at += sectortag.SectorBytes {
+				offset := uint64(write["offset"].(float64) + at)
+				newest[offset] = max(newest[offset], s)
+			}
+		}
+		for _, e := range extents[target] {
+			for k := range e.Sectors {
+				offset := e.Offset + uint64(k*sectortag.SectorBytes)
+				if e.State == sectortag.Written && float64(e.Sequence) >= newest[offset] {
+					delete(newest, offset)
+				}
+			}
+		}
+		if len(newest) != 0 {
+			t.Errorf("%s %v of %q is acknowledged, and %d sectors are not on the disk", call, sequence, target, len(newest))
+		}
+	}
+	witness := newWitness(t, 120, check)
+	if code, _, message := execute(t, "write", "--campaign", campaignID, "--generation", "1", "--seed", "3",
+		"--witness", witness.address, "--directory", disk.Folder); code != 0 {
+		t.Fatalf("exit %d: %s", code, message)
+	}
+	witness.reported(t)
+	for _, call := range []string{"fsync", "fdatasync", "pwrite O_DSYNC", "fsync of the directory"} {
+		if cuts[call] == 0 {
+			t.Errorf("no cut after %q: %v", call, cuts)
+		}
+	}
+}
+
+// A generation's folder is on the disk before anything is done in it, and the earlier ones are
+// gone.
+func TestTheFolderOfAGenerationOutlivesAPowerCut(t *testing.T) {
+	disk := powercut.New(t)
+	for _, generation := range []uint32{1, 2} {
+		if _, err := makeGenerationFolder(disk.Folder, generation); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := disk.AfterACut(t)
+	folders, _ := filepath.Glob(filepath.Join(left, "generation-*"))
+	if !slices.Equal(folders, []string{generationFolder(left, 2)}) {
+		t.Errorf("on the disk: %v", folders)
+	}
+}
+
+func TestAFolderThatIsGoneHasNoFiles(t *testing.T) {
+	files, extents := survey(t, "--directory", t.TempDir(), "--generation", "7")
+	if len(files) != 0 || len(extents) != 0 {
+		t.Errorf("surveyed %v, %v", files, extents)
 	}
 }

@@ -256,8 +256,16 @@ static void a_flush_ends_when_all_before_it_is_on_the_platter(void)
 	CHECK(disk_busy_until_ns(disk) + 100 * US == now_ns);
 	disk_advance(disk, now_ns);
 	CHECK(disk_dirty_bytes(disk) == 0);
-	/* With nothing to write it ends at once. */
+	/* With nothing to write it ends at once, with one write behind another it does not. */
 	CHECK(one(disk, DISK_FLUSH, now_ns + SECOND, 0, 0) == now_ns + SECOND + 100 * US);
+	now_ns = one(disk, DISK_WRITE, now_ns + 2 * SECOND, 4096000, 4096);
+	now_ns = one(disk, DISK_WRITE, now_ns, plain.bytes / 2 / 4096 * 4096, 4096);
+	submit(disk, &flush, DISK_FLUSH, now_ns, 0, 0);
+	CHECK(flush.complete_ns == 0);
+	now_ns = await(disk, &flush);
+	CHECK(disk_busy_until_ns(disk) + 100 * US == now_ns);
+	disk_advance(disk, now_ns);
+	CHECK(disk_dirty_bytes(disk) == 0);
 	disk_free(disk);
 }
 

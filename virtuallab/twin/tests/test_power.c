@@ -217,6 +217,21 @@ static void a_lower_limit_holds_from_then_on(void)
 	power_free(power);
 }
 
+/* A read loads the first rail alone, a write the second. */
+static void a_rail_that_is_not_loaded_holds_no_operation_up(void)
+{
+	struct power_rail rails[2] = { rail_of("5v,5,0,0.5,1e-6,0,0,0,8"), rail_of("12v,12,0,0.5,0,1e-6,0,0,8") };
+	struct power *power = power_new(rails, 2, MS, 500 * US, 2 * MS, START);
+	double idle[2] = { 0.5, 0.5 }, active[2] = { 2, 8 };
+
+	/* 8 W on the first rail, which from then on may take 2. */
+	CHECK(power_submit(power, START, POWER_READ, 4000, false) == 0);
+	power_set_limits(power, START + 100 * US, idle, active);
+	CHECK(power_submit(power, START + 200 * US, POWER_READ, 4, false) == START + 500 * US);
+	CHECK(power_submit(power, START + 200 * US, POWER_WRITE, 4000, false) == 0);
+	power_free(power);
+}
+
 static void limits_end_what_was_planned_of_the_idle_power(void)
 {
 	struct power *power = one_rail("5v,5,0,0.5,0,0,0,0,8", START);
@@ -438,6 +453,26 @@ static void each_cause_has_its_part(void)
 	power_free(power);
 }
 
+/* Also over changes of the power state, with and without operations. */
+static void idle_power_counts_once_whatever_it_changes_to(void)
+{
+	struct power *power = one_rail("5v,5,0,2,0,0,1e-3,0,8", START);
+	struct power_step steps[2] = { { .time_ns = START + 3 * MS, .idle_watts = { 0.5 } },
+				       { .time_ns = START + 4 * MS, .idle_watts = { 0.25 } } };
+	double active = 8, idle = 1;
+
+	power_set_limits(power, START + MS, &idle, &active);
+	power_plan_idle(power, START + 2 * MS, steps, 2);
+	power_submit(power, START + 2 * MS, POWER_DISCARD, 0, false);
+	idle = 3;
+	power_set_limits(power, START + 5 * MS, &idle, &active);
+	power_advance(power, START + 6 * MS);
+	check_near("idle", power_cause_joules(power, 0, CAUSE_IDLE), 2e-3 + 2 * 1e-3 + 0.5e-3 + 0.25e-3 + 3e-3,
+		   1e-12);
+	check_near("sum of the causes", sum_of_causes(power, 0), power_joules(power, 0), 1e-12);
+	power_free(power);
+}
+
 static void a_rail_that_is_off_draws_nothing_and_falls_to_half_by_the_hold_up(void)
 {
 	struct power *power = one_rail("12v,12,0,6,0,0,0,0", 100 * MS);
@@ -478,6 +513,12 @@ static void a_drive_that_stops_gives_up_what_it_had_begun(void)
 	power_run(power, START + 10 * MS, true);
 	power_advance(power, START + 20 * MS);
 	check_near("joules", power_joules(power, 0), 3 * 250e-6 + 0.01, 1e-12);
+	/* Also where it runs again before that would have ended. */
+	power_submit(power, START + 20 * MS, POWER_DISCARD, 0, false);
+	power_run(power, START + 20 * MS + 100 * US, false);
+	power_run(power, START + 20 * MS + 200 * US, true);
+	power_advance(power, START + 30 * MS);
+	check_near("joules", power_joules(power, 0), 3 * 250e-6 + 0.01 + 3 * 100e-6 + 9800e-6, 1e-12);
 	power_free(power);
 }
 
@@ -493,6 +534,7 @@ int main(void)
 	time_does_not_run_backwards();
 	operations_beyond_the_active_power_have_to_wait();
 	a_lower_limit_holds_from_then_on();
+	a_rail_that_is_not_loaded_holds_no_operation_up();
 	limits_end_what_was_planned_of_the_idle_power();
 	a_large_operation_lasts_as_long_as_its_energy_needs();
 	no_power_is_left_behind_by_many_operations();
@@ -503,6 +545,7 @@ int main(void)
 	bad_rails_are_refused_with_the_reason();
 	causes_add_up_to_the_joules_in_any_load();
 	each_cause_has_its_part();
+	idle_power_counts_once_whatever_it_changes_to();
 	a_rail_that_is_off_draws_nothing_and_falls_to_half_by_the_hold_up();
 	a_drive_that_stops_gives_up_what_it_had_begun();
 	return report("power");

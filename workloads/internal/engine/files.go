@@ -78,7 +78,6 @@ func (t *thread) openIn(s *slot, o *op, state int) error {
 	begin := t.begin()
 	descriptor, err := t.system.Open(f.Name, flags, 0o644)
 	if err != nil {
-		o.set.Files.Put(f, state, state, 0)
 		return t.fail(o, filesys.Error("open", f.Name, err))
 	}
 	class := o.openClass
@@ -181,7 +180,6 @@ func (t *thread) deleteThis(o *op, s *slot) error {
 func (t *thread) unlink(o *op, set *fileset.Set, f *fileset.File, open int) error {
 	begin := t.begin()
 	if err := t.system.Unlink(f.Name); err != nil {
-		set.Files.Put(f, fileset.Exists, fileset.Exists, -open)
 		return t.fail(o, filesys.Error("unlink", f.Name, err))
 	}
 	t.end(o, begin, 0)

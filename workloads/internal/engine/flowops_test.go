@@ -3,8 +3,12 @@
 package engine
 
 import (
+	"io/fs"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"joulerig/workloads/internal/filesys"
 )
 
 // one is a workload of one thread that does its flowops, then ends.
@@ -31,6 +35,8 @@ func TestWhatEachFlowopCounts(t *testing.T) {
 		{"create", `flowop createfile name=a,filesetname=set,fd=1`, map[string]int64{"create": 1}, 0, 0},
 		{"read whole, in pieces", `flowop readwholefile name=a,filesetname=full,iosize=300`,
 			map[string]int64{"open": 1, "read": 1}, 1000, 0},
+		{"read whole, again and again", `flowop readwholefile name=a,filesetname=full,iters=3`,
+			map[string]int64{"open": 1, "read": 3}, 3000, 0},
 		{"read whole, at once", `flowop readwholefile name=a,filesetname=full`,
 			map[string]int64{"open": 1, "read": 1}, 1000, 0},
 		{"read on, to the end and from the start", `flowop read name=a,filesetname=full,iosize=400,iters=5`,
@@ -45,6 +51,10 @@ func TestWhatEachFlowopCounts(t *testing.T) {
 			flowop createfile name=b,filesetname=set,fd=2
 			flowop writewholefile name=c,fd=2,srcfd=1,iosize=300`,
 			map[string]int64{"open": 1, "create": 1, "write": 1}, 0, 1000},
+		{"write whole, as much as a smaller source has", `flowop openfile name=a,filesetname=ro,fd=1
+			flowop createfile name=b,filesetname=set,fd=2
+			flowop writewholefile name=c,fd=2,srcfd=1`,
+			map[string]int64{"open": 1, "create": 1, "write": 1}, 0, 10},
 		{"append", `flowop appendfile name=a,filesetname=full,iosize=5k,iters=2`,
 			map[string]int64{"open": 1, "append": 2}, 0, 10240},
 		{"append of less than a byte is an operation", `flowop appendfilerand name=a,filesetname=full,iosize=1,iters=7`,
@@ -117,4 +127,29 @@ func TestAFlowopThatCannotGoOnIsNamed(t *testing.T) {
 			t.Errorf("%s: %s, expected %s", c.name, says, c.says)
 		}
 	}
+}
+
+func TestAnAppendedFileGrows(t *testing.T) {
+	folder := t.TempDir()
+	system, err := filesys.OpenKernel(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer system.Release()
+	done(t, unsynced{system}, one(`flowop appendfile name=a,filesetname=full,iosize=5k,iters=2`))
+	sizes := map[int64]int{}
+	err = filepath.WalkDir(filepath.Join(folder, "full"), func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Type().IsRegular() {
+			info, err := entry.Info()
+			if err == nil {
+				sizes[info.Size()]++
+			}
+			return err
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, "files by size", sizes, map[int64]int{1000: 4, 1000 + 2*5120: 1})
 }

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -141,30 +142,32 @@ func TestKindsAreReadAsTheyAreWritten(t *testing.T) {
 }
 
 func TestCountsAreExactWhileIntervalsTurn(t *testing.T) {
-	const threads, each = 8, 20_000
+	const threads, round = 8, 4_000 // a round has each class equally often
 	var intervals []Interval
+	var turned, done atomic.Int64
 	c := New(Options{
 		Classes: classes, Threads: threads, Interval: time.Millisecond,
-		Emit: func(i Interval) { intervals = append(intervals, i) },
+		Emit: func(i Interval) { intervals = append(intervals, i); turned.Add(1) },
 	})
 	begin := Now()
 	c.Begin(begin)
-	var done sync.WaitGroup
+	var working sync.WaitGroup
 	for thread := range threads {
-		done.Go(func() {
+		working.Go(func() {
 			r := c.Recorder(thread)
-			for i := range each {
-				now := Now()
-				r.Done(i%len(classes), now-int64(i), now, 3)
+			for turned.Load() < 3 {
+				for i := range round {
+					now := Now()
+					r.Done(i%len(classes), now-int64(i), now, 3)
+				}
+				done.Add(round)
 			}
 		})
 	}
-	done.Wait()
+	working.Wait()
 	result := c.End(Now())
 
-	if len(intervals) < 2 {
-		t.Fatalf("%d intervals", len(intervals))
-	}
+	ops := done.Load()
 	var series sums
 	at := begin
 	for _, i := range intervals {
@@ -179,10 +182,10 @@ func TestCountsAreExactWhileIntervalsTurn(t *testing.T) {
 	if at != result.EndNS {
 		t.Errorf("the series ends at %d, the result at %d", at, result.EndNS)
 	}
-	if series.ops != threads*each || series.bytes[Read] != 3*threads*each/4 {
+	if series.ops != ops || series.bytes[Read] != 3*ops/4 {
 		t.Errorf("the series has %d operations, %d bytes read", series.ops, series.bytes[Read])
 	}
-	if result.Ops != threads*each || result.Syncs != threads*each/4 {
+	if result.Ops != ops || result.Syncs != ops/4 {
 		t.Errorf("the result has %d operations, %d syncs", result.Ops, result.Syncs)
 	}
 	for _, class := range result.Classes {
@@ -212,6 +215,49 @@ func TestAnOperationIsInTheIntervalInWhichItEnded(t *testing.T) {
 	}
 	if got := intervals[0].Classes[read].Max; got != 99e-9 {
 		t.Errorf("the first interval's greatest latency is %v s", got)
+	}
+}
+
+// The threads end after the time is up: what they were about then counts.
+func TestAnOperationThatEndsAfterTheLastInstantCounts(t *testing.T) {
+	r := measured(func(r *Recorder) {
+		now := Now()
+		r.Done(read, now, now+int64(time.Second), 7)
+		r.Done(read, now, now+int64(time.Hour), 8)
+	})
+	if r.Ops != 2 || r.ReadBytes != 15 || r.Seconds != 2 {
+		t.Errorf("%d operations of %d bytes in %v s", r.Ops, r.ReadBytes, r.Seconds)
+	}
+}
+
+func TestTheResultIsOfAllIntervalsAndTheGreatestLatencyOfAny(t *testing.T) {
+	var intervals []Interval
+	c := New(Options{Classes: classes, Threads: 1, Interval: time.Hour, Emit: func(i Interval) { intervals = append(intervals, i) }})
+	c.Begin(Now())
+	r := c.Recorder(0)
+	for _, latency := range []int64{1000, 5000, 3000} {
+		begin := c.lastNS
+		r.Done(write, begin, begin+latency, 10)
+		c.rotate(begin+10_000, begin+10_000)
+	}
+	result := c.End(c.lastNS + 1)
+	f := classOf(t, result, "append")
+	if f.Ops != 3 || f.Bytes != 30 || f.Max != 5000e-9 || f.Seconds != 9000e-9 {
+		t.Errorf("all: %+v", f)
+	}
+	for n, most := range []float64{1000e-9, 5000e-9, 3000e-9, 0} {
+		got := intervals[n].Classes[write]
+		if got.Max != most || got.Seconds != most || n < 3 && (got.Ops != 1 || got.Bytes != 10) {
+			t.Errorf("interval %d: %+v, greatest latency %v", n, got, most)
+		}
+	}
+}
+
+// Clocks of two processors may differ by a little.
+func TestNoLatencyIsNegative(t *testing.T) {
+	f := classOf(t, measured(func(r *Recorder) { r.Done(read, 1000, 900, 0) }), "read")
+	if f.Seconds != 0 || f.Max != 0 || f.Ops != 1 {
+		t.Errorf("%+v", f)
 	}
 }
 
