@@ -8,6 +8,7 @@ import io
 import shutil
 import stat
 import struct
+import unicodedata
 import zipfile
 import zlib
 from pathlib import Path, PurePosixPath
@@ -18,11 +19,26 @@ from joulerig.errors import JoulerigError
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # of every member: when a file was copied is no part of a campaign
 _PACKED = (".parquet", ".pdf")
 _CHUNK = 1 << 20
-_UNREADABLE = (OSError, NotImplementedError, OverflowError, ValueError, struct.error, zipfile.BadZipFile)
+# What zipfile raises for a file that is no good zip.
+_UNREADABLE = (
+    EOFError,
+    LookupError,
+    NotImplementedError,
+    OSError,
+    OverflowError,
+    RuntimeError,  # encrypted; and of it, too deep
+    ValueError,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 MOST_MEMBERS = 1_000_000
+MOST_LEVELS = 16  # of folders; a bundle has 3
+MOST_NAME_BYTES = 255  # of a file or a folder
 FREELY_BYTES = 1 << 30  # up to here nothing is asked; beyond, an archive may unpack to MOST_TIMES its size
 MOST_TIMES = 100
+MOST_SHOWN = 80  # of a name
 
 
 class BundleError(JoulerigError):
@@ -68,7 +84,7 @@ class Writer:
 def unsafe(name: str) -> str:
     """Return why a member of that name must not be written below a folder; empty if it may be."""
     parts = PurePosixPath(name).parts
-    if not name or "\\" in name or any(ord(letter) < 32 for letter in name):
+    if not parts or "\\" in name or not name.isprintable():
         return "is no name of a file"
     if name.startswith("/") or (len(name) > 1 and name[1] == ":"):
         return "is absolute"
@@ -76,6 +92,10 @@ def unsafe(name: str) -> str:
         return "leads out of the bundle"
     if "/".join(parts) != name.rstrip("/"):
         return "is not in its plain form"
+    if len(parts) > MOST_LEVELS:
+        return f"is {len(parts)} folders deep; at most {MOST_LEVELS} are allowed"
+    if max(len(part.encode(errors="surrogateescape")) for part in parts) > MOST_NAME_BYTES:
+        return f"is longer than {MOST_NAME_BYTES} bytes"
     return ""
 
 
@@ -88,8 +108,9 @@ def extract(path: Path, folder: Path) -> tuple[int, list[str]]:
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            members = [member for member in archive.infolist() if not member.is_dir()]
+            members = archive.infolist()
             _refuse(path, members, shutil.disk_usage(folder).free)
+            members = [member for member in members if not member.is_dir()]
             damaged = [problem for member in members if (problem := _unpack(archive, member, folder))]
     except _UNREADABLE as error:
         raise BundleError(f"{path}: cannot be read as a zip: {error}") from None
@@ -99,21 +120,11 @@ def extract(path: Path, folder: Path) -> tuple[int, list[str]]:
 def _refuse(path: Path, members: list[zipfile.ZipInfo], free_bytes: int) -> None:
     if len(members) > MOST_MEMBERS:
         raise BundleError(f"{path}: {len(members)} files in it; at most {MOST_MEMBERS} are read")
-    seen: set[str] = set()
+    kinds: dict[str, bool] = {}  # of each path in its least form: whether it is a folder
     for member in members:
-        name = member.orig_filename
-        why = unsafe(name)
-        if stat.S_ISLNK(member.external_attr >> 16):
-            why = "is a link"
-        elif member.flag_bits & 1:
-            why = "is encrypted"
-        elif member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            why = "is packed otherwise than stored or deflated"
-        elif member.filename in seen:
-            why = "is there twice"
-        if why:
-            raise BundleError(f"{path}: refused: {name!r} {why}")
-        seen.add(member.filename)
+        if why := _improper(member) or _taken(member, kinds):
+            name = member.orig_filename
+            raise BundleError(f"{path}: refused: {name[:MOST_SHOWN]!r} {why}")
     size = path.stat().st_size
     unpacked = sum(member.file_size for member in members)
     if unpacked > max(FREELY_BYTES, MOST_TIMES * size):
@@ -122,6 +133,41 @@ def _refuse(path: Path, members: list[zipfile.ZipInfo], free_bytes: int) -> None
         )
     if unpacked > free_bytes:
         raise BundleError(f"{path}: needs {unpacked} bytes to be unpacked, {free_bytes} are free")
+
+
+def _improper(member: zipfile.ZipInfo) -> str:
+    """Return why a member is not unpacked; empty if it may be."""
+    mode = member.external_attr >> 16
+    if why := unsafe(member.orig_filename):
+        return why
+    if member.flag_bits & 1:
+        return "is encrypted"
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        return "is packed otherwise than stored or deflated"
+    if stat.S_ISLNK(mode):
+        return "is a link"
+    if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR):
+        return "is neither a file nor a folder"
+    return ""
+
+
+def _taken(member: zipfile.ZipInfo, kinds: dict[str, bool]) -> str:
+    """Return why a member's name cannot be used, and note the name; empty if it can.
+
+    Names that differ in case, or in how an accent is written, are one name on some file systems.
+    """
+    parts = unicodedata.normalize("NFC", member.filename).casefold().rstrip("/").split("/")
+    for number in range(1, len(parts) + 1):
+        is_folder = number < len(parts) or member.is_dir()
+        known = kinds.setdefault("/".join(parts[:number]), is_folder)
+        if known != is_folder:
+            return "is a file, and a folder as well"
+    if not member.is_dir():
+        name = "/".join(parts)
+        if f"{name}\0" in kinds:
+            return "is there twice, or in letters of another case"
+        kinds[f"{name}\0"] = False
+    return ""
 
 
 def _unpack(archive: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path) -> str:

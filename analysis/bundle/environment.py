@@ -15,6 +15,7 @@ from typing import Any
 
 from weasyprint.text.ffi import pango
 
+from joulerig import json_text
 from joulerig.analysis.bundle.reports import Origin
 
 FILE = "environment.json"
@@ -52,7 +53,7 @@ def origin(folder: Path, environment: Mapping[str, Any]) -> Origin:
     `folder`: the bundle. Without a readable record in it, no difference is reported.
     """
     try:
-        made_by = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        made_by = json_text.read(folder / FILE)
         before, now = dict(made_by), dict(environment)
     except (OSError, ValueError, TypeError):
         return Origin()

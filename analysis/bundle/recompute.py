@@ -6,17 +6,17 @@ Where a file is not there the journal's own figure stands, and the tally says so
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from joulerig import json_text
 from joulerig.analysis.bundle.check import Tally
 from joulerig.analysis.energy import meters
 from joulerig.analysis.powercut import witness_log
 from joulerig.analysis.powercut.durable import DurableWrites, durable_writes
-from joulerig.analysis.powercut.folder import WITNESS_LOG
+from joulerig.analysis.powercut.folder import CUT, WITNESS_LOG
 from joulerig.analysis.results import load_reports, power_points, processor, run_energy, run_file, twin_truth
 from joulerig.analysis.results import phases as run_phases
 from joulerig.analysis.results.campaign import Campaign, ResultsError, Run
@@ -33,10 +33,8 @@ from joulerig.analysis.results.schema import (
     Result,
     Status,
 )
-from joulerig.errors import JoulerigError
+from joulerig.errors import UNREADABLE, JoulerigError
 
-# What a file made by anybody can make a reader stumble over.
-UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 KINDS = {
     "phases": ("end, offset or error", "ends, offsets and errors"),
     "performance": ("figure",),
@@ -87,12 +85,9 @@ def json_object(path: Path) -> dict[str, Any] | None:
     if not path.is_file():
         return None
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        return json_text.read_object(path)
+    except (OSError, ValueError) as error:
         raise ResultsError(f"{path.name}: cannot be read as JSON: {error}") from None
-    if not isinstance(content, dict):
-        raise ResultsError(f"{path.name}: a JSON {type(content).__name__} where an object is expected")
-    return content
 
 
 class _Recomputation:
@@ -103,6 +98,7 @@ class _Recomputation:
         self.answer = self._file("result.json", "phases")
         self.load = self._file("load.json", "performance")
         self.truth = self._file("truth.json", "true joules")
+        self.clock_steps: list[str] = []
 
     def run_again(self) -> Run:
         phases = self._phases()
@@ -121,6 +117,7 @@ class _Recomputation:
         try:
             recorded = self.answer.get("phases"), self.answer.get("clock")
             found = run_phases.on_controller_time(*recorded) if all(recorded) else []
+            self._note_steps(recorded[1] or [], self.answer)
             # How slow the lab was is the controller's own record: no host can say.
             again = {
                 phase.phase: replace(phase, slowness=stored[phase.phase].slowness)
@@ -137,6 +134,13 @@ class _Recomputation:
                 values = (getattr(of.get(name), part, None) for of in (stored, again))
                 tally.same(f"{self.run.id}: phase {name}: {part}", *values)
         return again
+
+    def _note_steps(self, clock: Sequence[Mapping[str, Any]], recorded: Mapping[str, Any]) -> None:
+        """Note how clocks were set: such a run is partial, has no joules, and does not count."""
+        self.clock_steps = run_phases.clock_steps(clock, recorded.get("controller_step_ns") or 0)
+        if self.clock_steps and self.run.status == Status.OK:
+            what = f"{self.run.id}: status ({'; '.join(self.clock_steps)})"
+            self.tallies["phases"].same(what, Status.OK, Status.PARTIAL)
 
     def _performance(self, phases: Mapping[str, Phase]) -> Performance | None:
         tally, stored = self.tallies["performance"], self.run.performance
@@ -197,6 +201,7 @@ class _Recomputation:
             host=self.run.host,
             lab=self.campaign.lab,
             provenance=self.campaign.provenance,
+            clock_steps=self.clock_steps,
         )
         true = {_key(one): one.true_joules for one in self.run.energy}
         rows = [RailEnergy(**run_energy.row(*parts)) for parts in found]
@@ -232,7 +237,11 @@ class _Recomputation:
             return stored
         whole = {one.drive for one in energy} == set(self.campaign.drives(self.run))
         try:
-            row = run_energy.result([vars(one) for one in energy] if whole else [], vars(performance))
+            row = run_energy.result(
+                [vars(one) for one in energy] if whole else [],
+                vars(performance),
+                corrected_too=stored is None or stored.joules is None or stored.corrected_joules is not None,
+            )
             bound = stored.device_bound_fraction if stored else None
             if self.truth is not None:
                 bound = twin_truth.device_bound(list(phases.values()), self.truth)
@@ -286,7 +295,8 @@ class _Recomputation:
             return self._unreadable(tally, kept, processor.FILE, error)
         if counted is None:
             return None if kept is None else self._stands(tally, kept, processor.FILE)
-        return processor.joules(counted, phases[PhaseName.WORKLOAD])
+        workload = phases.get(PhaseName.WORKLOAD)
+        return None if workload is None else processor.joules(counted, workload)
 
     def _io(self, phases: Mapping[str, Phase]) -> dict[str, IoCount]:
         tally, stored = self.tallies["I/O counts"], dict(self.run.io)
@@ -364,6 +374,10 @@ class _CutRecomputation(_Recomputation):
         if self.durable is None or self.run.status not in WORKED:
             self._stands(tally, stored, WITNESS_LOG)
             return stored
+        try:
+            self._note_steps([], self._file(CUT, "phases") or {})
+        except UNREADABLE as error:
+            self._unreadable(tally, stored, CUT, error)
         again = {PhaseName.WORKLOAD.value: self.durable.phase} if self.durable.writes else {}
         for name in dict.fromkeys([*stored, *again]):
             self._fields(tally, f"phase {name}", stored.get(name), again.get(name))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
+from joulerig import spreadsheet
 from joulerig.analysis.bundle.check import TOLERANCE, ZERO, Check, Tally, judged, shown, uncheckable
 from joulerig.analysis.export.columns import DECLARED, LATER
 from joulerig.analysis.results import journal
@@ -72,11 +73,7 @@ def compare(path: Path, again: pl.DataFrame, version: int = journal.VERSION) -> 
     """
     try:
         # A file of nothing is a table without rows, as of cuts that all failed.
-        found = (
-            pl.read_csv(path, infer_schema=False, raise_if_empty=False)
-            if path.suffix == ".csv"
-            else pl.read_parquet(path)
-        )
+        found = spreadsheet.read(path) if path.suffix == ".csv" else pl.read_parquet(path)
     except (OSError, pl.exceptions.PolarsError) as error:
         return 0, [f"cannot be read: {' '.join(str(error).split())[:160]}"]
     offenders = [
@@ -98,6 +95,8 @@ def compare(path: Path, again: pl.DataFrame, version: int = journal.VERSION) -> 
     common = [column for column in again.columns if column in found.columns]
     alike = pl.select(_alike(found[column], again[column]) for column in common)
     for column in alike.iter_columns():
+        if column.all():
+            continue
         for index in (~column).arg_true():
             stored, right = shown(found[column.name][index]), shown(again[column.name][index])
             offenders.append(f"{_row(again, index)}: {column.name}: {stored} is stored, {right} comes out")

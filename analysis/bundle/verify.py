@@ -6,7 +6,6 @@ Checks hashes, and recomputes every number from raw data.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,12 +16,12 @@ from typing import Any
 import jinja2
 import polars as pl
 
+from joulerig import json_text
 from joulerig.analysis import report, results
 from joulerig.analysis.bundle import archive, crate, environment, manifest, recompute, reports, waveforms
 from joulerig.analysis.bundle import tables as files_of_tables
 from joulerig.analysis.bundle.archive import BundleError
 from joulerig.analysis.bundle.check import FAILED, Check, Tally, judged, uncheckable
-from joulerig.analysis.bundle.recompute import UNREADABLE
 from joulerig.analysis.export import frames
 from joulerig.analysis.powercut import folder as power_cuts
 from joulerig.analysis.powercut import tables as power_cut_tables
@@ -35,6 +34,7 @@ from joulerig.analysis.results.schema import FINISHED, WORKED, CampaignKind, Sta
 from joulerig.analysis.runs import loss_ledger
 from joulerig.analysis.runs.cluster import Map, in_process
 from joulerig.analysis.tables import runs_and_cells
+from joulerig.errors import UNREADABLE
 from joulerig.plural import counted
 
 _STUMBLES = (
@@ -69,6 +69,8 @@ def verify(source: Path, here: Mapping[str, Any], mapped: Map[Any, Any] = in_pro
             raise BundleError(
                 f"{source}: neither {JOURNAL} nor {manifest.FILE} in it: no bundle, no campaign"
             )
+        if special := _special(source):
+            raise BundleError(f"{source}: refused: {special} is neither a file nor a folder")
         yield uncheckable("zip", "a folder")
         yield from _check_folder(source, here, mapped)
         return
@@ -78,6 +80,14 @@ def verify(source: Path, here: Mapping[str, Any], mapped: Map[Any, Any] = in_pro
         count, damaged = archive.extract(source, Path(name))
         yield judged("zip", counted(count, "file"), damaged)
         yield from _check_folder(Path(name), here, mapped)
+
+
+def _special(folder: Path) -> str:
+    """Return the name of a pipe, socket or device in a folder, which reading may wait for."""
+    for path in folder.rglob("*"):
+        if path.exists() and not path.is_file() and not path.is_dir():
+            return path.relative_to(folder).as_posix()
+    return ""
 
 
 def failed(checks: Sequence[Check]) -> bool:
@@ -99,9 +109,15 @@ def _check_folder(folder: Path, here: Mapping[str, Any], mapped: Map[Any, Any]) 
     yield _guarded("events", lambda: _events(campaign))
     yield _guarded("completeness", lambda: _completeness(campaign))
     yield _guarded("ledger", lambda: _ledger(campaign))
-    again, tallies = recompute.recompute(campaign)
+    try:
+        again, tallies = recompute.recompute(campaign)
+    except _STUMBLES as error:
+        yield Check("recomputation", FAILED, "nothing more can be checked", (_one_line(error, folder),))
+        return
     for kind, nouns in recompute.KINDS.items():
         yield tallies[kind].check(kind, *nouns)
+    if not any(tally.compared for tally in tallies.values()):
+        yield judged("recomputation", "", ["nothing was recomputed: no number follows from a run's file"])
     if waveforms.kept(again):
         yield _guarded(waveforms.NAME, lambda: waveforms.check(again, mapped))
     yield _guarded("AI of cells", lambda: _cells(campaign, again))
@@ -168,7 +184,7 @@ def _crate(folder: Path) -> Check:
     if not path.is_file():
         return uncheckable("RO-Crate", f"no {crate.FILE}")
     names = set(manifest.names(folder)) - {crate.FILE}
-    wrong = crate.problems(json.loads(path.read_text(encoding="utf-8")), names)
+    wrong = crate.problems(json_text.read(path), names)
     return judged("RO-Crate", f"{counted(len(names), 'file')} described", wrong)
 
 
@@ -191,7 +207,7 @@ def _events(campaign: Campaign) -> Check:
     last: dict[str, str] = {}
     for row in campaign.tables["event"].iter_rows(named=True):
         if row["event"] == "status":
-            last[row["run"]] = json.loads(row["detail"])["to"]
+            last[row["run"]] = json_text.parse(row["detail"])["to"]
         elif row["event"] == "resumed":
             last[row["run"]] = Status.PLANNED
     if not last:
@@ -208,7 +224,7 @@ def _completeness(campaign: Campaign) -> Check:
     """Check that all planned runs are there, and that each that worked has its files."""
     wrong = []
     for row in campaign.tables["event"].iter_rows(named=True):
-        planned = json.loads(row["detail"]).get("runs") if row["event"] == "created" else None
+        planned = json_text.parse(row["detail"]).get("runs") if row["event"] == "created" else None
         if planned is not None and planned != len(campaign.runs):
             wrong.append(f"{counted(planned, 'run')} planned, {len(campaign.runs)} in the journal")
     expected = 0
@@ -259,7 +275,7 @@ def _expected_files(campaign: Campaign, run: results.Run) -> list[str]:
 def _ledger(campaign: Campaign) -> Check:
     """Check the loss ledger of each phase and rail, and of each power point.
 
-    expected = samples + lost + duplicate + repeated.
+    expected = samples + lost + duplicate + repeated + over_range + impossible.
     """
     rails = [(run, rail) for run in campaign.runs for rail in run.energy if rail.unaccounted is not None]
     wrong = [
@@ -268,7 +284,8 @@ def _ledger(campaign: Campaign) -> Check:
         for run, rail in rails
         if rail.unaccounted != 0
     ]
-    accounted = pl.col("samples") + pl.col("lost") + pl.col("duplicate") + pl.col("repeated")
+    later = (pl.col(name).fill_null(0) for name in ("over_range", "impossible"))
+    accounted = pl.sum_horizontal("samples", "lost", "duplicate", "repeated", *later, ignore_nulls=False)
     points = 0
     for frame in frames.powers(campaign):
         points += frame.select((pl.col("expected") - accounted).is_not_null().sum()).item()

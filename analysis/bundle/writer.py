@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from joulerig import atomic
+from joulerig import atomic, sqlite
 from joulerig.analysis import export, results
 from joulerig.analysis.bundle import archive, crate, manifest, reports
 from joulerig.analysis.bundle import environment as environments
@@ -85,7 +85,7 @@ def copy_journal(source: Path, target: Path) -> None:
     Raises ResultsError.
     """
     try:
-        with closing(connect(source)) as journal, closing(sqlite3.connect(target)) as copy:
+        with closing(connect(source)) as journal, closing(sqlite.connect(target)) as copy:
             journal.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE")  # no files next to it, also where it is only read
     except sqlite3.DatabaseError as error:

@@ -29,6 +29,7 @@ TERMS = (
 
 ANOTHER_DRIVE = "another drive shared the run"
 NOT_MEASURED = "not measured to its end"
+NOT_BOUNDED = "nothing bounds what was not measured"
 NOT_COUNTED = "its requests were not counted"
 
 
@@ -87,6 +88,8 @@ def _row(campaign: Campaign, run: Run) -> LoadRow | str:
     joules = run.result.ai_joules if run.result else None
     if not run.counts or phase is None or phase.seconds <= 0 or not joules:
         return NOT_MEASURED
+    if any(rail.gap_low_joules is None for rail in run.energy if rail.phase == PhaseName.WORKLOAD):
+        return NOT_BOUNDED
     io = counted(run)
     if io is None or None in (io.reads, io.read_bytes, io.writes, io.write_bytes):
         return NOT_COUNTED
@@ -110,6 +113,6 @@ def rows(campaign: Campaign, loads: list[LoadRow]) -> Rows:
         np.array([load.terms for load in loads]),
         watts,
         [load.group for load in loads],
-        np.nan_to_num(errors.own) * watts,
+        errors.own * watts,
         common,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from joulerig.analysis.coefficients import design
@@ -13,7 +13,9 @@ from joulerig.analysis.coefficients.design import LoadRow, Place
 from joulerig.analysis.coefficients.fit import Fit, Fitted, fit
 from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.results.schema import PhaseName, RailEnergy
-from joulerig.analysis.runs import derived, idle_baseline
+from joulerig.analysis.runs import derived
+from joulerig.analysis.runs import idle as at_rest
+from joulerig.analysis.runs.idle import Idle
 from joulerig.analysis.statistics.interval import Interval, fieller, student
 from joulerig.plural import counted
 
@@ -28,7 +30,7 @@ UNITS = {
     DURABLE: "J/B",
 }
 MEANINGS = {
-    IDLE: "Mean power while a mounted file system is left alone.",
+    IDLE: "Power at rest while a mounted file system is left alone.",
     "active_watts": "Power under load that goes with no byte, request or flush.",
     "joules_per_read_byte": "What a byte read by the block layer adds.",
     "joules_per_written_byte": "What a byte written by the block layer adds.",
@@ -80,16 +82,23 @@ class DriveEstimates:
     meter_known: bool
 
 
-def of_campaign(campaign: Campaign) -> list[DriveEstimates]:
-    """Return the estimates of each drive that has runs with a load."""
-    return [_of_drive(campaign, place, runs) for place, runs in sorted(design.by_drive(campaign).items())]
+def of_campaign(campaign: Campaign, idles: Mapping[str, Idle] | None = None) -> list[DriveEstimates]:
+    """Return the estimates of each drive that has runs with a load.
+
+    `idles`: power at rest by run (analysis.runs.idle), where it is known already.
+    """
+    by_drive = sorted(design.by_drive(campaign).items())
+    if by_drive and idles is None:
+        idles = at_rest.by_run(campaign)
+    return [_of_drive(campaign, place, runs, idles or {}) for place, runs in by_drive]
 
 
-def _of_drive(campaign: Campaign, place: Place, runs: list[Run]) -> DriveEstimates:
+def _of_drive(campaign: Campaign, place: Place, runs: list[Run], idles: Mapping[str, Idle]) -> DriveEstimates:
     loads, left_out = design.load_rows(campaign, runs)
     fitted = fit(design.rows(campaign, loads)) if loads else None
     alone = [run for run in runs if campaign.drives(run) == [run.drive]]
-    estimates = [_idle(alone), *of_loads(fitted), *_durable(campaign, [load.run for load in loads])]
+    durable = _durable(campaign, [load.run for load in loads], idles)
+    estimates = [_idle([idles[run.id] for run in alone]), *of_loads(fitted), *durable]
     rails = [rail for load in loads for rail in load.run.energy if rail.phase == PhaseName.WORKLOAD]
     known = bool(rails) and all(rail.meter_joules is not None for rail in rails)
     return DriveEstimates(place, tuple(estimates), fitted, tuple(loads), left_out, known)
@@ -100,6 +109,8 @@ def judged(name: str, value: float, interval: Interval | None, runs: int, cell: 
     if interval is None:
         return Estimate(name, value, None, runs, "no interval: too few runs", cell)
     half = max(interval.high - value, value - interval.low)
+    if math.isinf(half):
+        return Estimate(name, value, None, runs, design.NOT_BOUNDED, cell)
     why = ""
     if interval.low <= 0:
         why = "its interval reaches 0"
@@ -140,23 +151,21 @@ def _why_withheld(fitted: Fit, one: Fitted) -> str:
     return ""
 
 
-def _idle(runs: Sequence[Run]) -> Estimate:
-    """Estimate idle power: the mean over runs, each weighing the same."""
-    watts, limits = [], []
-    for run in runs:
-        found = idle_baseline.idle_watts(run)
-        if found is not None:
-            seconds = run.phases[PhaseName.IDLE].seconds
-            rails = [rail for rail in run.energy if rail.phase == PhaseName.IDLE]
-            watts.append(found)
-            limits.append(sum(map(_systematic_joules, rails)) / seconds)
-    return idle_power(watts, limits)
+def _idle(idles: Sequence[Idle]) -> Estimate:
+    """Estimate idle power: the mean over the runs in which the drive was at rest."""
+    known = [(idle.watts, idle.limit) for idle in idles if idle.watts is not None]
+    why = next((idle.why for idle in idles if idle.watts is None), "")
+    return idle_power([watts for watts, _ in known], [limit for _, limit in known], why)
 
 
-def idle_power(watts: Sequence[float], limits: Sequence[float]) -> Estimate:
-    """Estimate idle power from idle phases; `limits`: what may be wrong with all of them alike."""
+def idle_power(watts: Sequence[float], limits: Sequence[float], why_not: str = "") -> Estimate:
+    """Estimate idle power from runs, each weighing the same.
+
+    `limits`: what may be wrong with all of them alike. `why_not`: why it is not known of others.
+    """
     if len(watts) < FEWEST_IDLE:
-        few = f"{counted(len(watts), 'idle phase')} measured; at least {FEWEST_IDLE}"
+        few = f"known of {counted(len(watts), 'run')}; at least {FEWEST_IDLE}"
+        few += f" ({why_not})" if why_not else ""
         return Estimate(IDLE, watts[0] if watts else None, None, len(watts), few)
     value = sum(watts) / len(watts)
     return judged(IDLE, value, _with_limit(value, student(watts), sum(limits) / len(limits)), len(watts))
@@ -164,7 +173,9 @@ def idle_power(watts: Sequence[float], limits: Sequence[float]) -> Estimate:
 
 def _systematic_joules(rail: RailEnergy) -> float:
     """Return what may be wrong with a rail's energy and does not vary from run to run."""
-    gaps = ((rail.gap_high_joules or 0.0) - (rail.gap_low_joules or 0.0)) / 2
+    if rail.gap_low_joules is None or rail.gap_high_joules is None:
+        return math.inf
+    gaps = (rail.gap_high_joules - rail.gap_low_joules) / 2
     return (rail.meter_joules or 0.0) + max(gaps, 0.0)
 
 
@@ -175,17 +186,16 @@ def _with_limit(value: float, random: Interval, limit: float) -> Interval:
     )
 
 
-def _durable(campaign: Campaign, runs: Sequence[Run]) -> list[Estimate]:
+def _durable(campaign: Campaign, runs: Sequence[Run], idles: Mapping[str, Idle]) -> list[Estimate]:
     """Estimate of each cell that syncs what a durable byte adds: a ratio of sums."""
     cells: dict[str, list[tuple[float, float, float]]] = {}
     for run in runs:
-        amounts = derived.amounts(campaign, run)
+        idle = idles[run.id]
+        amounts = derived.amounts(campaign, run, idle)
         joules, written = amounts["dynamic_joules"], amounts["durable_bytes"]
         if joules is not None and written:
             loads = [rail for rail in run.energy if rail.phase == PhaseName.WORKLOAD]
-            idle = [rail for rail in run.energy if rail.phase == PhaseName.IDLE]
-            times = (amounts["seconds"] or 0.0) / run.phases[PhaseName.IDLE].seconds
-            limit = sum(map(_systematic_joules, loads)) + times * sum(map(_systematic_joules, idle))
+            limit = sum(map(_systematic_joules, loads)) + (amounts["seconds"] or 0.0) * idle.limit
             cells.setdefault(run.cell, []).append((joules, written, limit))
     return [durable_byte(cell, rows) for cell, rows in cells.items()]
 

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import polars as pl
 
 from joulerig.analysis.coefficients import design, estimates
 from joulerig.analysis.coefficients.estimates import DriveEstimates, Estimate
 from joulerig.analysis.results.campaign import Campaign
+from joulerig.analysis.runs.idle import Idle
 
 COLUMNS = {
     "campaign": pl.String,
@@ -30,9 +32,12 @@ COLUMNS = {
 }
 
 
-def table(campaign: Campaign) -> pl.DataFrame:
-    """Return one row a drive and coefficient. Columns: `COLUMNS`."""
-    found = estimates.of_campaign(campaign)
+def table(campaign: Campaign, idles: Mapping[str, Idle] | None = None) -> pl.DataFrame:
+    """Return one row a drive and coefficient. Columns: `COLUMNS`.
+
+    `idles` as in `estimates.of_campaign`.
+    """
+    found = estimates.of_campaign(campaign, idles)
     rows = [_row(campaign, drive, one) for drive in found for one in drive.estimates]
     return pl.DataFrame(rows, schema=COLUMNS)
 

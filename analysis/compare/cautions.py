@@ -13,6 +13,7 @@ from joulerig.analysis.compare.temperature import Warmth
 from joulerig.analysis.results.campaign import Campaign
 from joulerig.analysis.runs import steadiness
 from joulerig.analysis.runs import temperature as temperatures
+from joulerig.analysis.runs.idle import Idle
 from joulerig.analysis.runs.over_time import PowerOverTime
 from joulerig.analysis.runs.steadiness import Steadiness
 from joulerig.plural import counted
@@ -39,10 +40,13 @@ def cautions(
 
 
 def of_campaign(
-    campaign: Campaign, compared: Sequence[Comparison], over: Mapping[str, PowerOverTime]
+    campaign: Campaign,
+    compared: Sequence[Comparison],
+    over: Mapping[str, PowerOverTime],
+    idles: Mapping[str, Idle],
 ) -> list[str]:
-    """Return the `cautions` of a campaign."""
-    quiet = quiescent.compare(campaign, compared, over)
+    """Return the `cautions` of a campaign. `over`, `idles`: power over time and at rest, by run."""
+    quiet = quiescent.compare(campaign, compared, over, idles)
     warmth = temperature.compare(campaign, compared, temperatures.by_run(campaign))
     return cautions(campaign, compared, quiet, steadiness.by_run(campaign, over), warmth)
 

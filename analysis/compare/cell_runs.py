@@ -10,12 +10,12 @@ from operator import attrgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from joulerig.analysis.energy.interval import gap_correction
+from joulerig.analysis.energy.interval import gap_correction, product_correction
 from joulerig.analysis.results.campaign import RAIL_AMOUNTS, Run
 
 Place = tuple[str, str, str, str]  # host, drive, rail, meter
 _VALUES = RAIL_AMOUNTS.index("joules")  # where the values begin
-_LOW, _HIGH = (RAIL_AMOUNTS.index(name) for name in ("gap_low_joules", "gap_high_joules"))
+_LOW, _HIGH, _PRODUCT = map(RAIL_AMOUNTS.index, ("gap_low_joules", "gap_high_joules", "product_joules"))
 _AMOUNTS = ("ops", "seconds", "bytes_moved", "joules", "phase_seconds")
 _amounts_of = attrgetter(*_AMOUNTS)
 
@@ -24,24 +24,26 @@ class Rails:
     """Energy of the loads of runs, one entry a run and rail, run by run; NaN: not known.
 
     `of_run`: the position of the run. `of_place`: that of host, drive, rail and meter in `places`.
-    `correction`: what the run's AI counts of the rail's gaps, in joules. The others are as the
-    journal's table `energy` has them.
+    `gap_correction`, `product_correction`: what the run's AI has for the rail's gaps and for its
+    product of means, in joules. The others are as the journal's table `energy` has them.
     """
 
     def __init__(self, runs: Sequence[Run]) -> None:
         numbers: dict[Place, int] = {}
-        of_run, of_place, corrections, values = [], [], [], []
+        of_run, of_place, gaps, products, values = [], [], [], [], []
         for number, run in enumerate(runs):
             corrected = run.load_amounts.corrected
             for rail in run.rail_amounts:
                 of_run.append(number)
                 of_place.append(numbers.setdefault((run.host, *rail[:_VALUES]), len(numbers)))
-                corrections.append(gap_correction(rail[_LOW], rail[_HIGH]) if corrected else 0.0)
+                gaps.append(gap_correction(rail[_LOW], rail[_HIGH]) if corrected else 0.0)
+                products.append(product_correction(rail[_PRODUCT]) if corrected else 0.0)
                 values.append(rail[_VALUES:])
         self.of_run = np.array(of_run, dtype=np.intp)
         self.of_place = np.array(of_place, dtype=np.intp)
         self.places = list(numbers)
-        self.correction = np.array(corrections, dtype=float)
+        self.gap_correction = np.array(gaps, dtype=float)
+        self.product_correction = np.array(products, dtype=float)
         (
             self.joules,
             self.gap_seconds,
@@ -53,6 +55,8 @@ class Rails:
             self.meter,
             self.volt_seconds,
             self.amp_seconds,
+            self.samples,
+            self.spread_watts,
         ) = np.array(values, dtype=float).reshape(len(values), len(RAIL_AMOUNTS) - _VALUES).T.copy()
 
     def __len__(self) -> int:

@@ -39,6 +39,9 @@ _NOT_KNOWN = {
     "product": "V × I within a sample",
     "meter": "the meter's class",
 }
+# What the interval of an energy needs; the meter's class is stated to be in none.
+_UNBOUNDED = _NOT_KNOWN.keys() - {RUN_TO_RUN, "meter"}
+_WHOLE = 1 / math.sqrt(3)  # standard uncertainty of what may be as much as was measured
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,8 @@ class Precision:
     """How sure a cell's AI is.
 
     `fieller`, `bootstrap`: 95 % intervals by the spread between runs alone. `interval`: Fieller's,
-    with what is wrong in every run alike. All in ops/J, None where the runs are too few.
+    with what is wrong in every run alike. All in ops/J, None where the runs are too few; `interval`
+    too where a part of the energy's own interval is not known, or is as large as the energy.
     `interval_mb`: as `interval`, in MB/J; None too where a run's bytes are not known. `parts`:
     relative standard uncertainty by source. `unknown`: what is in none of them, in words, by
     source.
@@ -304,6 +308,8 @@ def _precision_of_cell(runs: CellRuns, bootstrap: Interval | None) -> Precision:
         parts = {RUN_TO_RUN: math.sqrt(variance), **parts}
     alone, megabytes = interval.fieller(work, joules), runs.bytes_moved / 1e6
     bytes_known = not np.isnan(megabytes).any()
+    if _UNBOUNDED & set(unknown) or parts.get("gaps", 0.0) >= _WHOLE:
+        return Precision(alone, bootstrap, None, None, parts, {name: _NOT_KNOWN[name] for name in unknown})
     return Precision(
         alone,
         bootstrap,
@@ -339,7 +345,8 @@ def _common(rails: Rails, joules: float) -> tuple[dict[str, float], list[str]]:
         alignment=rails.alignment,
         product=rails.product,
         meter=rails.meter,
-        correction=rails.correction,
+        gap_correction=rails.gap_correction,
+        product_correction=rails.product_correction,
     )
     sums = {name: sum(values.tolist()) for name, values in standards.items()} if len(rails) else {}
     known = {name: total / joules for name, total in sums.items() if not math.isnan(total)}

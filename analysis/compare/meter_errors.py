@@ -4,7 +4,9 @@
 With E the joules that a run's AI is of, an error of a rail's gain moves log E by the rail's share
 of E, one of an offset by what the offset is multiplied with (JCGM 100:2008, equation 10), over E.
 On a drive of one rail the gain is the same for all cells and cancels; an offset is a larger share
-of fewer watts and does not. What its gaps drew is each run's own.
+of fewer watts and does not. What its gaps drew is each run's own, and so are the meter's bends and
+the steps of its readings, which are other errors at other watts. Samples that are seen to vary by
+more than a step average its error out.
 
 Not here is what differs from run to run, as the ends' instants do: the spread between runs shows
 it. Nor is the limit of V x I within a sample, which two loads of one drive reach at opposite ends
@@ -29,13 +31,15 @@ from joulerig.analysis.statistics.differences import Systematic, SystematicByCel
 
 _Moment = tuple[int, int, float]  # the rail's place, a day, seconds
 _DAY_NS = 86_400 * 1_000_000_000
+_DITHER = (1.5, 16.0)  # steps over which the samples of a point spread by noise: of ten, three deviations
 
 
 class MeterErrors:
     """The errors of a campaign's meters, as far as they are known; each channel's worked out once.
 
-    Of a meter without a class, of gaps that nothing bounds and of a run whose volts and amps were
-    not kept nothing is known: it counts as none, and the budget of the cell says so.
+    A meter without a class counts as one without errors, and the budget of the cell says so. Gaps
+    that nothing bounds can have drawn anything, and so can a class's offset on a run whose volts
+    and amps were not kept: the limit of such a run is infinite.
     """
 
     def __init__(self, campaign: Campaign) -> None:
@@ -53,21 +57,30 @@ class MeterErrors:
 
     def of_runs(self, runs: CellRuns) -> SystematicRuns:
         """Return what can be wrong with the energy of loads, as fractions of it."""
-        energies = np.where((runs.joules > 0) & ~np.isnan(runs.phase_seconds), runs.joules, math.inf)
+        has_energy = (runs.joules > 0) & ~np.isnan(runs.phase_seconds)
+        energies = np.where(has_energy, runs.joules, math.inf)
         rails, seconds = runs.rails, runs.phase_seconds[runs.rails.of_run]
         measured = ~np.isnan(rails.joules)
         halves = np.where(measured, _half_ranges(rails), 0.0)
-        own = np.bincount(rails.of_run, halves, len(runs)) / energies
-        joules = rails.joules + rails.correction
+        joules = rails.joules + rails.gap_correction + rails.product_correction
         weights = _weights(rails, seconds)
         common: dict[Hashable, NDArray[np.float64]] = {}
         for moment, alike in self._alike(runs, measured & ~np.isnan(seconds)).items():
             of_runs = rails.of_run[alike]
             for kind, source, error in self._errors(runs, alike[0], moment):
                 weight = weights[kind][alike]
-                moved = error.gain * joules[alike] + error.offset * weight
+                moved = error.gain * joules[alike] + (error.offset * weight if error.offset else 0.0)
+                if error.differs:
+                    limits = np.abs(moved) * (
+                        _of_steps(rails, alike, moved, seconds) if error.source == uncertainty.STEPS else 1.0
+                    )
+                    halves[alike] += np.where(np.isnan(limits), math.inf, limits)
+                    continue
+                halves[alike] += np.where(np.isnan(moved), math.inf, 0.0)
                 parts = common.setdefault(source, np.zeros(len(runs)))
-                parts[of_runs] = np.where(np.isnan(weight), 0.0, moved) / energies[of_runs]
+                parts[of_runs] = np.nan_to_num(moved) / energies[of_runs]
+        sums = np.bincount(rails.of_run, halves, len(runs))
+        own = np.divide(sums, energies, out=np.zeros(len(runs)), where=has_energy)
         return SystematicRuns(runs.blocks, own, common)
 
     def _alike(self, runs: CellRuns, which: NDArray[np.bool_]) -> dict[_Moment, list[int]]:
@@ -128,9 +141,29 @@ class MeterErrors:
 
 
 def _half_ranges(rails: Rails) -> NDArray[np.float64]:
-    """Return how far the energy of rails can be from the corrected one for its gaps, in joules."""
-    ends = np.maximum(rails.gap_high - rails.correction, rails.correction - rails.gap_low)
-    return np.where(np.isnan(ends), 0.0, np.maximum(ends, 0.0))
+    """Return how far the energy of rails can be from the corrected one for its gaps, in joules.
+
+    Infinite where nothing bounds the gaps.
+    """
+    ends = np.maximum(rails.gap_high - rails.gap_correction, rails.gap_correction - rails.gap_low)
+    return np.where(np.isnan(ends), math.inf, np.maximum(ends, 0.0))
+
+
+def _of_steps(
+    rails: Rails, which: list[int], halves: NDArray[np.float64], seconds: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return how much of half a step stays in the mean of a load's samples.
+
+    All of it, unless the samples of most points spread over steps of their own, as those of a noisy
+    rail do: then it averages out as chance does (B. Widrow, I. Kollár, Quantization Noise, 2008,
+    chapter 3). `halves` (which,): half a step over the whole load, in joules. A spread of many
+    steps can be a load that goes to and fro between two levels, and shows nothing.
+    """
+    steps = 2 * np.abs(halves) / seconds[which]
+    spread = rails.spread_watts[which]
+    with np.errstate(invalid="ignore"):
+        dithers = (spread >= _DITHER[0] * steps) & (spread <= _DITHER[1] * steps) & (rails.samples[which] > 0)
+        return np.where(dithers, 1 / np.sqrt(np.maximum(rails.samples[which], 1.0)), 1.0)
 
 
 def _weights(rails: Rails, seconds: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:

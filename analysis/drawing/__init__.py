@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -32,7 +33,7 @@ LEGEND_ABOVE: dict[str, Any] = {
 }
 STYLE: dict[Any, Any] = {
     "font.family": "STIXGeneral",
-    "mathtext.fontset": "stix",
+    "text.parse_math": False,  # a drive's name may have two dollar signs
     "font.size": 9.5,
     "axes.edgecolor": "#555555",
     "axes.linewidth": 0.6,
@@ -79,7 +80,9 @@ def to_svg(figure: Figure, virtual: bool) -> Svg:
             0.999, 0.004, "virtual lab", ha="right", va="bottom", fontsize=7, style="italic", color=FAINT
         )
     with io.StringIO() as file:
-        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph .* missing")  # of names: boxes are drawn for them
+            figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
         return Svg(outlines.merged(file.getvalue()), figure.get_size_inches()[0])
 
 

@@ -30,6 +30,12 @@ def moved(read_bytes: int | None, write_bytes: int | None) -> int | None:
     return None if read_bytes is None or write_bytes is None else read_bytes + write_bytes
 
 
+def total(values: Sequence[float | None]) -> float | None:
+    """Sum values of rails or runs; None where one is not known, or there is none."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known and len(known) == len(values) else None
+
+
 def run_indicator(*, ops: int, bytes_moved: int | None, seconds: float, joules: float | None) -> RunIndicator:
     """Compute the AI of a run.
 

@@ -14,23 +14,26 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from joulerig.analysis.energy import sampled
 from joulerig.analysis.energy.uncertainty import COVERAGE_FACTOR
 
 if TYPE_CHECKING:
     import polars as pl
 
 DEFAULT_MAX_GAP_NS = 100_000_000
+Source = Literal["stream", "poll", "register"]
 
 _ROUNDING = 0.01  # a step whose gap is all of it but for the error of its two points' times
 _SAME_NS = 1000  # instants this close are the same one, but for rounding
-_COUNTS = ("samples", "expected", "lost", "duplicate", "repeated", "over_range", "surplus")
+_COUNTS = ("samples", "expected", "lost", "duplicate", "repeated", "over_range", "impossible", "surplus")
 _TOTALS = ("gap_seconds", "unbounded_seconds", "joules_low", "joules_high")
-_SINCE_LATER = ("over_range", "unbounded_seconds")  # points without them, of earlier versions, have had none
+# Points without them, of earlier versions, have had none.
+_SINCE_LATER = ("over_range", "impossible", "unbounded_seconds")
 _POWERS = ("watts_min", "watts_max", "volts", "amps", "clock_residual_seconds")
 
 
@@ -41,8 +44,8 @@ class CounterPoints:
     `time_ns` (UTC, strictly rising), `joules` (cumulative within a session), `session`; where the
     source has them, `joules_low`, `joules_high` (the same with the least and the most that the gaps
     can have drawn), the ledger `samples`, `expected`, `lost`, `duplicate`, `repeated`,
-    `over_range`, `surplus`, `gap_seconds`, and `unbounded_seconds`, the time that is in neither
-    (cumulative within a session), `watts_min`, `watts_max` (extremes of the samples
+    `over_range`, `impossible`, `surplus`, `gap_seconds`, and `unbounded_seconds`, the time that is
+    in neither (cumulative within a session), `watts_min`, `watts_max` (extremes of the samples
     since the point before), `volts`, `amps` (means since then) and `clock_residual_seconds`. Floats
     but time and joules may be NaN: a point where a stream begins has no power. Raises ValueError
     where lengths or order are wrong.
@@ -63,6 +66,7 @@ class CounterPoints:
     repeated: NDArray[np.int64] | None = None
     surplus: NDArray[np.int64] | None = None
     over_range: NDArray[np.int64] | None = None
+    impossible: NDArray[np.int64] | None = None
     unbounded_seconds: NDArray[np.float64] | None = None
     volts: NDArray[np.float64] | None = None
     amps: NDArray[np.float64] | None = None
@@ -139,11 +143,11 @@ class EnergyBudget:
     """What the interval around an energy is made of, in joules; None: that part is not known.
 
     `gap_low`, `gap_high`: what the gaps drew at least and at most, to be added to the value, which
-    has none of it (`gap_correction`). `product`: how much of the value can be too much, as it is
-    the product of mean volts and mean amps. The others go both ways: `interpolation` (the power
-    between the points around the two ends), `alignment` (the ends' own instants), `meter` (expanded
-    uncertainty, k = 2, of joulerig.analysis.energy.uncertainty): it is twice a standard
-    uncertainty, the others are limits.
+    has none of it. `product`: how much of the value can be too much, for it is the product of mean
+    volts and mean amps. Of both the value is corrected by the middle. The others go both ways:
+    `interpolation` (the power between the points around the two ends), `alignment` (the ends' own
+    instants), `meter` (expanded uncertainty, k = 2, of joulerig.analysis.energy.uncertainty): it is
+    twice a standard uncertainty, the others are limits.
     """
 
     gap_low: float | None = None
@@ -155,8 +159,8 @@ class EnergyBudget:
 
     @property
     def correction(self) -> float:
-        """Return what is to be added to the value for its gaps, in joules."""
-        return gap_correction(self.gap_low, self.gap_high)
+        """Return what is to be added to the value for its gaps and its product, in joules."""
+        return gap_correction(self.gap_low, self.gap_high) + product_correction(self.product)
 
     def shares(self) -> dict[str, float]:
         """Return each known part's share of the interval's width; empty where there is no width."""
@@ -180,27 +184,31 @@ def standard_uncertainties(
     alignment: NDArray[np.float64],
     product: NDArray[np.float64],
     meter: NDArray[np.float64],
-    correction: NDArray[np.float64],
+    gap_correction: NDArray[np.float64],
+    product_correction: NDArray[np.float64],
 ) -> dict[str, NDArray[np.float64]]:
     """Return the standard uncertainty of each part of `EnergyBudget`, in joules, of many energies.
 
     The gaps' parts are one, `gaps`. NaN: that part is not known. What has limits lies anywhere
     within them alike (JCGM 100:2008, 4.3.7); the gaps' reach from gap_low to gap_high and the
-    product's to one side, so that their mean square around the value counts.
+    product's from -product to 0, so that their mean square around the corrected value counts.
 
     Parameters
     ----------
-    correction : array of float, (energies,)
-        What was added to each value for its gaps.
+    gap_correction, product_correction : arrays of float, (energies,)
+        What was added to each value for its gaps and for its product; 0 where nothing was.
     gap_low, ... : arrays of float, (energies,)
         As in `EnergyBudget`, NaN for None.
     """
-    below, above = gap_low - correction, gap_high - correction
+
+    def around(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.sqrt(low**2 + low * high + high**2)
+
     limits = {
-        "gaps": np.sqrt(below**2 + below * above + above**2),
+        "gaps": around(gap_low - gap_correction, gap_high - gap_correction),
         "interpolation": interpolation,
         "alignment": alignment,
-        "product": product,
+        "product": around(-product - product_correction, -product_correction),
     }
     found = {name: limit / math.sqrt(3) for name, limit in limits.items()}
     return found | {"meter": meter / COVERAGE_FACTOR}
@@ -218,6 +226,14 @@ def gap_correction(low: float | None, high: float | None) -> float:
     return (low + high) / 2
 
 
+def product_correction(product: float | None) -> float:
+    """Return what is added to a product of means that can be up to `product` joules too high.
+
+    It is the middle, as of gaps; 0 where the limit is not known.
+    """
+    return 0.0 if product is None else -product / 2
+
+
 @dataclass(frozen=True)
 class IntervalEnergy:
     """What a counter says of an interval.
@@ -226,13 +242,18 @@ class IntervalEnergy:
     (empty otherwise). The true energy lies from `joules_low` to `joules_high` as far as `budget`
     goes: a gap widens and moves them, so that joules can be below both. They are None where a part
     other than the meter's is not known or bounded by nothing; a meter without a stated class is not
-    in them. `bound_joules` is `budget.interpolation`. `samples`, `expected`, `lost`, `gap_seconds`,
-    `duplicate`, `repeated`, `over_range` and `surplus` are the loss ledger **between the points
-    that enclose the interval**, not interpolated: so it still balances, and a loss next to an end
-    is not halved; `worst_gap_seconds` is the most of gap_seconds between two points that follow
-    each other. They are 0 where the source has none. `volt_seconds` and `amp_seconds` are the
-    integrals over the interval of the volts and the amps that were measured, None where the points
-    have none.
+    in them. A rail that was never seen to feed back took energy, so `joules_low` is at least
+    `floor_joules`: 0, or the interval at the least power below 0 that was seen. `bound_joules` is
+    `budget.interpolation`. `samples`, `expected`, `lost`, `gap_seconds`, `duplicate`, `repeated`,
+    `over_range`, `impossible` and `surplus` are the loss ledger **between the points that enclose
+    the interval**, not interpolated: so it still balances, and a loss next to an end is not halved;
+    `worst_gap_seconds` is the most of gap_seconds between two points that follow each other. They
+    are 0 where the source has none. `volt_seconds` and `amp_seconds` are the integrals over the
+    interval of the volts and the amps that were measured, None where the points have none.
+    `spread_watts`: the greatest less the least power of a point's samples, the median over the
+    points within; None where the points have no extremes, and of several rails. `sampled_joules`:
+    half of the 95 % interval of the joules as a sample of a polled meter (analysis.energy.sampled),
+    between the points that enclose the interval; None where they are not shown to be one.
     """
 
     joules: float | None
@@ -250,10 +271,15 @@ class IntervalEnergy:
     budget: EnergyBudget = EnergyBudget()
     volt_seconds: float | None = None
     amp_seconds: float | None = None
+    floor_joules: float = 0.0
+    spread_watts: float | None = None
+    impossible: int = 0
+    sampled_joules: float | None = None
 
     @property
     def joules_low(self) -> float | None:
-        return self._moved(-1, self.budget.gap_low)
+        low = self._moved(-1, self.budget.gap_low)
+        return None if low is None else max(low, self.floor_joules)
 
     @property
     def joules_high(self) -> float | None:
@@ -279,6 +305,7 @@ def energy_between(
     max_gap_ns: int = DEFAULT_MAX_GAP_NS,
     edge_error_ns: int = 0,
     mean_products: Supply | None = None,
+    source: Source = "stream",
 ) -> IntervalEnergy:
     """Compute the energy between two instants.
 
@@ -302,6 +329,9 @@ def energy_between(
     mean_products : Supply or None
         The counter was made of mean volts times mean amps of each sample's window, on a rail that
         this feeds; None: it was not.
+    source : "stream", "poll" or "register"
+        What the counter was made of: samples of a stream, readings at instants, or the readings of
+        a register of energy in the instrument, which rises in steps.
 
     Returns
     -------
@@ -336,6 +366,11 @@ def energy_between(
     budget is the sum over both ends. It bounds the interpolation alone, not the meter: watts_min
     and watts_max are extremes of samples, so a meter whose samples are means over a window knows
     nothing finer than that window.
+
+    A register shows nothing between two of its steps: of each end anything up to a step can be in
+    it or not, and of the difference as much, either way. The step is the least rise that was seen
+    within a session, as instruments do not report theirs; where none was seen the part is not
+    known.
 
     *Gaps.* A gap of g seconds adds from g times the least to g times the greatest power that the
     rail was seen to draw, and where it was over range from none to what its supply delivers: by the
@@ -384,6 +419,9 @@ def energy_between(
         return IntervalEnergy(None, reason, **ledger)
     joules = _counter_at(points.joules, time_ns, end_ns) - _counter_at(points.joules, time_ns, start_ns)
     gap_low, gap_high, interpolation = _unmeasured(points, start_ns, end_ns, max_gap_ns)
+    if source == "register" and interpolation is not None:
+        step = _least_rise(points)
+        interpolation = None if step is None else interpolation + step
     if _unbounded(points, first, last):
         gap_low = gap_high = None
     ends = [_alignment(points, instant, edge_error_ns) for instant in (start_ns, end_ns)]
@@ -402,6 +440,9 @@ def energy_between(
         budget=budget,
         volt_seconds=_integral(points, points.volts, start_ns, end_ns),
         amp_seconds=_integral(points, points.amps, start_ns, end_ns),
+        floor_joules=min(0.0, joules, _least_watts(points, last) * (end_ns - start_ns) * 1e-9),
+        spread_watts=_spread(points, first, last),
+        sampled_joules=_sampled(points, first, last) if source == "poll" else None,
     )
 
 
@@ -424,6 +465,8 @@ def total(parts: Iterable[IntervalEnergy]) -> IntervalEnergy:
         bound_joules=added([part.bound_joules for part in parts]),
         **{name: sum(getattr(part, name) for part in parts) for name in _COUNTS},
         gap_seconds=float(sum(part.gap_seconds for part in parts)),
+        floor_joules=sum(part.floor_joules for part in parts),
+        sampled_joules=added([part.sampled_joules for part in parts]),
         worst_gap_seconds=max((part.worst_gap_seconds for part in parts), default=0.0),
         budget=EnergyBudget(
             **{
@@ -432,6 +475,39 @@ def total(parts: Iterable[IntervalEnergy]) -> IntervalEnergy:
             }
         ),
     )
+
+
+def _least_watts(points: CounterPoints, last: int) -> float:
+    """Return the least power that is known of the points up to the one behind `last`, or 0."""
+    seen = _seen(points, max(last - 1, 0), last)
+    return 0.0 if seen is None else seen[0]
+
+
+def _least_rise(points: CounterPoints) -> float | None:
+    """Return the least step in which the counter rose within a session; None where it did not."""
+    rises = np.diff(points.joules)[points.session[1:] == points.session[:-1]]
+    rises = rises[rises > 0]
+    return float(rises.min()) if len(rises) else None
+
+
+def _sampled(points: CounterPoints, first: int, last: int) -> float | None:
+    """Return half of the interval of the counter's rise as a sample; None across a gap."""
+    if _gap(points, first, last) > 0 or points.repeated is None or points.samples is None:
+        return None
+    within = slice(first, last + 1)
+    seconds = (points.time_ns[within] - points.time_ns[first]) * 1e-9
+    repeated = int(points.repeated[last] - points.repeated[first])
+    readings = repeated + int(points.samples[last] - points.samples[first])
+    return sampled.half_width(seconds, points.joules[within], repeated / max(readings, 1))
+
+
+def _spread(points: CounterPoints, first: int, last: int) -> float | None:
+    """Return the median over the points after `first` of the range of their samples."""
+    if points.watts_min is None or points.watts_max is None:
+        return None
+    ranges = (points.watts_max - points.watts_min)[first + 1 : last + 1]
+    ranges = ranges[np.isfinite(ranges)]
+    return float(np.median(ranges)) if len(ranges) else None
 
 
 def _broken(points: CounterPoints, first: int, last: int) -> str:
@@ -627,10 +703,9 @@ def _alignment(points: CounterPoints, instant: int, edge_error_ns: int) -> float
     before_first = max(first - 1, 0)
     if _unbounded(points, before_first, last):
         return None
-    if (gap := _gap(points, before_first, last)) > 0 and (seen := _seen(points, first, last)) is not None:
-        known = np.append(known, np.abs(seen))
-        if (whole := _whole_gaps(points, before_first, last)) is not None:
-            known = np.append(known, np.abs(whole[:2]) / gap)
+    gap, whole = _gap(points, before_first, last), _whole_gaps(points, before_first, last)
+    if gap > 0 and whole is not None:
+        known = np.append(known, np.abs(whole[:2]) / gap)
     return error_ns * 1e-9 * float(known.max()) if len(known) else None
 
 

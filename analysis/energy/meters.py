@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from joulerig.analysis.energy import uncertainty
+from joulerig.analysis.energy import sampling, uncertainty
 from joulerig.analysis.energy.interval import Supply
 from joulerig.analysis.energy.uncertainty import MeterBudget
 
@@ -138,6 +138,12 @@ def edge_error_ns(lab: Plain, meter: str) -> int:
     period = 1e9 / rate if spec.get("timing") == "poll" and rate else 0.0
     latency = spec.get("latency_seconds")
     return round(period) + (LATENCY_NS if latency is None else round(1e9 * latency))
+
+
+def declared_sees_all(lab: Plain, meter: str) -> bool:
+    """Return `sees_all` of a meter as the inventory described it."""
+    spec = declared(lab, meter)
+    return sampling.sees_all(*map(spec.get, ("timing", "samples", "sample_rate_hz", "bandwidth_hz")))
 
 
 def mean_products(lab: Plain, host: str, drive: str, meter: str, rail: str) -> Supply | None:

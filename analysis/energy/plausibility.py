@@ -157,7 +157,8 @@ def rises_early(points: CounterPoints, load: Span, quiet: Span) -> float:
 
     Its power rises where the sum of power less the middle of two levels, taken back from the load's
     beginning, is greatest (E. S. Page, Biometrika 41, 1954): the levels of the first half of the
-    quiet phase, and of the load. Nothing but a wrong time makes power rise before the load does.
+    quiet phase, and of the load. Nothing but a wrong time makes power rise in the quiet phase.
+    Between that and the load its program starts, which reads files of the drive.
     """
     middle = (quiet[0] + quiet[1]) // 2
     low, high = _mean_watts(points, (quiet[0], middle)), _mean_watts(points, load)
@@ -168,7 +169,8 @@ def rises_early(points: CounterPoints, load: Span, quiet: Span) -> float:
     joules = points.joules[before][::-1]
     above = joules[0] - joules - (low + high) / 2 * (back - back[0])
     early = float(back[np.argmax(above)])
-    return early if early >= EARLY_LIMIT_SECONDS else 0.0
+    starting = (load[0] - quiet[1]) * 1e-9
+    return early if early >= starting + EARLY_LIMIT_SECONDS else 0.0
 
 
 def describe(

@@ -80,6 +80,7 @@ def energy_uncertainty(
         equally likely, so u = limit / sqrt(3) (JCGM 100:2008, 4.3.7). A reading is one of steps of
         `resolution`: u = resolution / sqrt(12) (the same with half a step as limit). What is left
         out is 0, but a class of neither gain_percent nor offset is not stated: no meter is perfect.
+        `linearity_percent` is how much of the reading the gain can differ by between two readings.
         `stability_percent_per_year`, `temperature_ppm_per_k` over `temperature_k`, and
         `loading_percent` are limits of what a calibrated channel's gain can have done since, by
         temperature, and by the load: see `vouched`.
@@ -137,6 +138,7 @@ def energy_uncertainty(
 
 
 REFERENCE = "reference"
+STEPS = "resolution"
 # Limits of a calibrated channel's gain: the source's name, the key, and what makes it a fraction.
 _SINCE = (
     ("drift", "stability_percent_per_year", 1e-2),
@@ -183,6 +185,8 @@ def vouched(
         - `drift`, `temperature`, `loading`: what the channel can have moved since, each anywhere
           within its limit (JCGM 100:2008, 4.3.7). Each year that has begun since the calibration
           counts whole, as drift is fastest at first.
+        - `linearity`: how far a line that was fitted to the channel can miss its readings, where
+          that is stated. A class has it within its gain.
         - `class`: of a channel without a calibration, of one whose calibration has expired or is of
           unknown uncertainty (two points), and of one whose drift since is not stated: a class of
           the data sheet holds for that.
@@ -209,6 +213,8 @@ def vouched(
             if limits.get(key):
                 moved = _moved_since(source, limits, fitted, at_ns)
                 parts[source] = moved * abs(value) / math.sqrt(3)
+        if bend := _bend(limits, fitted):
+            parts["linearity"] = bend * abs(value) / math.sqrt(3)
     if _class_holds(limits, fitted, expired=expired):
         parts["class"] = class_standard(
             value, limits.get("gain_percent", 0.0), limits.get("offset", 0.0) * abs(weight)
@@ -218,6 +224,18 @@ def vouched(
     elif limits.get("stability_percent_per_year") is None:
         return {}, "drift since calibration not stated"
     return parts, ""
+
+
+def _bend(limits: Mapping[str, float], fitted: Mapping[str, Any] | None) -> float:
+    """Return how far the gains of two readings can differ, as a fraction.
+
+    Where it is not stated: within a class anything up to its gain's limit, and nothing on a line
+    that was fitted to three points or more, whose scatter around it is in the line's uncertainty.
+    """
+    stated = limits.get("linearity_percent")
+    if stated is None:
+        stated = 0.0 if _is_known(fitted) else limits.get("gain_percent", 0.0)
+    return stated / 100
 
 
 def _is_known(fitted: Mapping[str, Any] | None) -> bool:
@@ -236,13 +254,15 @@ class ChannelError:
 
     `gain`: as a fraction of the reading; `offset`: in the channel's unit, at the gain's limit where
     it goes with it. `calibrated`: it is of the calibration, so that all that rests on this record
-    has the same. A limit is twice the standard uncertainty where a calibration gives that.
+    has the same. `differs`: with the reading, so that it does not cancel between loads. A limit is
+    twice the standard uncertainty where a calibration gives that.
     """
 
     source: str
     gain: float
     offset: float
     calibrated: bool = False
+    differs: bool = False
 
 
 def channel_errors(
@@ -258,7 +278,8 @@ def channel_errors(
     Parameters are those of `vouched`; `kind` is the channel's quantity. The error of a calibration
     line has two independent parts: along its gain, and what of the offset does not follow from the
     gain (the triangular root of the covariance of both). A register of watt hours is read twice, so
-    no offset of its line is in a difference of the two.
+    no offset of its line is in a difference of the two; the steps in which it counts are taken at
+    other moments in each run, so that the spread between runs shows them.
     """
     found = []
     if fitted is not None and _is_known(fitted):
@@ -280,6 +301,9 @@ def channel_errors(
     if _class_holds(limits, fitted, expired=expired):
         found.append(ChannelError("class's gain", limits.get("gain_percent", 0.0) / 100, 0.0))
         found.append(ChannelError("class's offset", 0.0, limits.get("offset", 0.0)))
+    found.append(ChannelError("linearity", _bend(limits, fitted), 0.0, differs=True))
+    if kind != "watt_hours":
+        found.append(ChannelError(STEPS, 0.0, limits.get("resolution", 0.0) / 2, differs=True))
     return [one for one in found if one.gain or one.offset]
 
 

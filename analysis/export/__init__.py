@@ -13,7 +13,7 @@ from pathlib import Path
 
 import polars as pl
 
-from joulerig import atomic
+from joulerig import atomic, spreadsheet
 from joulerig.analysis.export import frames, schema
 from joulerig.analysis.results.campaign import Campaign
 
@@ -61,7 +61,7 @@ def put(tables: Mapping[str, pl.DataFrame], folder: Path, formats: Sequence[str]
     written = []
     for name, frame in tables.items():
         if "csv" in formats:
-            frame.write_csv(folder / f"{name}.csv")
+            (folder / f"{name}.csv").write_bytes(spreadsheet.csv(frame))
             written.append(folder / f"{name}.csv")
         if "parquet" in formats:
             frame.write_parquet(folder / f"{name}.parquet")

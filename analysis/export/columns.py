@@ -73,7 +73,7 @@ COMMON: Described = {
         name: (_RAIL[name].unit, _RAIL[name].meaning)
         for name in (
             *("joules", "true_joules", "joules_low", "joules_high", "meter_joules", "samples", "expected"),
-            *("lost", "duplicate", "repeated", "surplus", "over_range", "gap_seconds"),
+            *("lost", "duplicate", "repeated", "surplus", "over_range", "impossible", "gap_seconds"),
         )
     },
     "campaign": ("", "The campaign's id."),
@@ -125,6 +125,10 @@ COMMON: Described = {
         "Energy above idle after the load, until power is back at idle or the tail ends; of a cell the sum of"
         " its runs'.",
     ),
+    "joules_after_load_low": ("J", "The least it can be, by the uncertainty of idle power."),
+    "joules_after_load_high": ("J", "The most it can be, with what cannot be seen in idle power."),
+    "idle_settled_seconds": ("s", "From the beginning of the idle phase until the drives were at rest."),
+    "runs_at_rest": ("", "Runs whose drives were at rest in their idle phase."),
     "temperature_start_celsius": (
         "°C",
         "The warmest of the run's drives before mkfs, as it reports itself; of a cell the mean of its runs'.",
@@ -148,7 +152,18 @@ POWER_AND_IO: Described = {
         "The greatest power of all rails together in a stored point (each the mean since the one"
         " before); of a cell the greatest of its runs'.",
     ),
-    "idle_watts": ("W", "Power in the run's own idle phase, where it measured the same rails."),
+    "idle_watts": (
+        "W",
+        "Power at rest: the level that the idle phase ends at, where it holds; blank where the drives were"
+        " not at rest.",
+    ),
+    "idle_watts_low": ("W", "The least that it can be, the meters' uncertainty in it."),
+    "idle_watts_high": ("W", "The most it can be."),
+    "idle_unknown": ("", "Why power at rest is not known; of a cell of the first run of which it is not."),
+    "base_load_fraction": (
+        "",
+        "Base load: what the drives would have drawn at rest, over the joules of the load.",
+    ),
     "block_write_bytes": (
         "B",
         "What the block layer of the test host wrote in the workload phase; of a cell the sum of its runs'.",
@@ -181,10 +196,10 @@ RUNS: Described = {
     **POWER_AND_IO,
     "dynamic_joules": (
         "J",
-        "Joules less what the drives would have drawn at the run's idle power; blank where its interval"
-        " reaches 0 or is not known.",
+        "Joules less what the drives would have drawn at rest; blank where its interval reaches 0 or is not"
+        " known.",
     ),
-    "dynamic_joules_low": ("J", "The least it can be, by the intervals of the load's and the idle energy."),
+    "dynamic_joules_low": ("J", "The least it can be, by the intervals of the load's energy and idle power."),
     "dynamic_joules_high": ("J", "The most it can be."),
     "started_utc_ns": ("ns", "When the run began, UTC."),
     "ended_utc_ns": ("ns", "When the run ended, UTC."),
@@ -195,6 +210,7 @@ RUNS: Described = {
     "repeated_samples": ("", COMMON["repeated"][1]),
     "surplus_samples": ("", COMMON["surplus"][1]),
     "over_range_samples": ("", COMMON["over_range"][1]),
+    "impossible_samples": ("", COMMON["impossible"][1]),
     "truth_within": ("", "Whether the true joules lie from joules_low to joules_high."),
     "seconds_after_load": (
         "s",
@@ -498,6 +514,7 @@ POWER_STATES: Described = {
     "bound": ("unit", "Up to where it obeys: what it declares, with what is left to the host."),
     "rests_a_run": ("", "Rests that a load's power shows, mean of the runs; blank: none."),
     "verdict": ("", f"{', '.join(Verdict)}."),
+    "reason": ("", "Why nothing was measured of it."),
 }
 ASKED: Described = {
     "subject": ("", "What it is of: a cell, a meter, a drive, a load on a drive, a rail."),
@@ -556,13 +573,13 @@ CLAIMS: Described = {
     "study": ("", "The study, by the name that the campaign gives it."),
     "claim": ("", "The claim's name."),
     "where": ("", "What the verdict is about: the drive, and the workload or another factor's level."),
-    "verdict": ("", "holds, does not hold, or can't tell."),
+    "verdict": ("", "holds, does not hold, or can't tell; of a virtual drive: the profile gives it, or not."),
     "effect": ("", "A ratio; the claim's text and `expected` say of what."),
-    "effect_low": ("", "Lower end of its 95 % interval; blank: there are too few blocks."),
+    "effect_low": ("", "Lower end of its interval (95 % of all claims at once); blank: too few blocks."),
     "effect_high": ("", "Upper end of it."),
     "blocks": ("", "Blocks that have runs of both sides."),
     "expected": ("", "What the effect is where the claim holds."),
-    "why": ("", "Why the verdict is open."),
+    "why": ("", "Why the verdict is open, and what is behind the effect."),
     "text": ("", "The claim in one sentence."),
     "origin": ("", "published, or inferred from what was."),
 }
@@ -678,6 +695,7 @@ OWN = {
 LATER: dict[str, tuple[str, ...]] = {
     "runs": (
         "over_range_samples",
+        "impossible_samples",
         "ai_ops_per_joule_to_quiescence",
         "joules_after_load",
         "seconds_after_load",
@@ -691,6 +709,13 @@ LATER: dict[str, tuple[str, ...]] = {
         "fifths_watts_slope_percent",
         "temperature_start_celsius",
         "temperature_end_celsius",
+        "idle_watts_low",
+        "idle_watts_high",
+        "base_load_fraction",
+        "joules_after_load_low",
+        "joules_after_load_high",
+        "idle_unknown",
+        "idle_settled_seconds",
     ),
     "cells": (
         "may_be_best",
@@ -701,7 +726,16 @@ LATER: dict[str, tuple[str, ...]] = {
         "runs_not_steady",
         "temperature_start_celsius",
         "temperature_end_celsius",
+        "idle_watts_low",
+        "idle_watts_high",
+        "base_load_fraction",
+        "joules_after_load_low",
+        "joules_after_load_high",
+        "idle_unknown",
+        "runs_at_rest",
     ),
+    "quiescence": ("joules_after_load_low", "joules_after_load_high"),
+    "power_states": ("reason",),
     "pairs": ("less_percent_meter",),
     "best": ("less_percent_meter",),
 }

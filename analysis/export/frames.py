@@ -6,13 +6,13 @@ Phases, energy by rail, I/O counts, series, waveforms.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from joulerig import json_text
 from joulerig.analysis.powercut import folder as power_cuts
 from joulerig.analysis.powercut import tables as power_cut_tables
 from joulerig.analysis.results import power_points as power
@@ -171,7 +171,7 @@ def _waveforms(campaign: Campaign, run: Run) -> Iterator[dict[str, Any]]:
     if not path.is_file():
         return
     try:
-        recorded: Mapping[str, Mapping[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+        recorded: Mapping[str, Mapping[str, Any]] = json_text.read_object(path)
     except (OSError, ValueError) as error:
         raise ResultsError(f"{path}: cannot be read as JSON: {error}") from None
     for meter, said in sorted(recorded.items()):

@@ -20,7 +20,9 @@ def describe_tables(frames: Mapping[str, pl.DataFrame]) -> dict[str, Any]:
     return {
         "version": 1,
         "about": "Blank in CSV and null in Parquet: not known, or not so. A quoted empty string is empty."
-        " Floats in CSV read back to the same bits. MB are 10^6 bytes; times are UTC nanoseconds.",
+        " Floats in CSV read back to the same bits. Text that a spreadsheet would compute (=, +, -, @)"
+        " or that begins with an apostrophe has one before it in CSV. MB are 10^6 bytes;"
+        " times are UTC nanoseconds.",
         "tables": [
             {
                 "table": name,

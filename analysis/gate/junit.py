@@ -20,13 +20,13 @@ NOT_IN_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  
 def document(
     before: Campaign, after: Campaign, verdicts: Sequence[Verdict], *, decided: bool = False
 ) -> bytes:
-    """Return the document: a test for each cell, which fails where it fails the campaign.
+    """Return the document: a test for each verdict, which fails where it fails the campaign.
 
-    What is open is skipped; `decided`: it fails too. A test's time is that of the cell's runs in
-    `after`, in seconds.
+    Another one that is open is skipped; `decided`: it fails too. A test's time is that of the
+    cell's runs in `after`, in seconds.
     """
     failed = [one for one in verdicts if fails(one, decided=decided)]
-    skipped = [one for one in verdicts if one.outcome is Outcome.UNDECIDED and not decided]
+    skipped = [one for one in verdicts if one.outcome is Outcome.UNDECIDED and one not in failed]
     counts = {"tests": str(len(verdicts)), "failures": str(len(failed)), "skipped": str(len(skipped))}
     root = ElementTree.Element("testsuites", {**counts, "errors": "0"})
     suite = ElementTree.SubElement(root, "testsuite", {"name": _text(after.id), **counts, "errors": "0"})

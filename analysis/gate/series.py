@@ -10,19 +10,26 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from joulerig.analysis.compare.campaigns import COMMON
 from joulerig.analysis.compare.cell_runs import CellRuns
 from joulerig.analysis.compare.meter_errors import MeterErrors
-from joulerig.analysis.gate import levels
+from joulerig.analysis.gate import history, levels
 from joulerig.analysis.gate.figures import DEFAULT, FIGURES, Figure
 from joulerig.analysis.results.campaign import Campaign, Run
-from joulerig.analysis.statistics.differences import limit_of_difference
+from joulerig.analysis.statistics import movements
+from joulerig.analysis.statistics.differences import Systematic, limit_of_difference
 from joulerig.analysis.statistics.ranking import sidak, sidak_level
 from joulerig.plural import counted
+
+_Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Value:
-    """A cell's figure in a campaign: the geometric mean of its runs."""
+    """A cell's figure in a campaign: the geometric mean of its runs.
+
+    Of all cells together: by what they differ from their own mean, as a factor; `runs` of all.
+    """
 
     campaign: str
     value: float
@@ -47,47 +54,99 @@ class Change:
 
 
 @dataclass(frozen=True)
+class Drift:
+    """A steady change of a cell over the series: last value over first one - 1, as in `Change`."""
+
+    ratio: float
+    low: float
+    high: float
+    p: float
+    meter: float
+
+
+@dataclass(frozen=True)
 class CellSeries:
-    """A cell over the campaigns that have a value of it. `why`: what leaves it without a test."""
+    """A cell over the campaigns that have a value of it, or all cells together (`COMMON`).
+
+    `changes`, or a `drift`, are relative to what all cells did together. `wanders`: it changes more
+    than chance would have it, and neither by steps nor steadily. `remembers`: nights that depend on
+    the last one were allowed for; where not, they are taken to be independent. `why`: what leaves
+    it without a test.
+    """
 
     cell: str
     values: tuple[Value, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[Change, ...] = ()
+    drift: Drift | None = None
+    wanders: bool = False
+    remembers: bool = False
     why: str = ""
 
 
 def follow(campaigns: Sequence[Campaign], figure: Figure = FIGURES[DEFAULT]) -> list[CellSeries]:
-    """Return each cell's series over campaigns, which are in their order.
+    """Return each cell's series over campaigns, which are in their order, and that of all together.
 
     A campaign is one value of a cell, however many runs it has: what changes from one campaign to
-    the next without a cause (a warmer day, a drive that was used meanwhile) is part of the noise,
-    and the campaigns show how large it is. Where nothing changes, some cell of a series shows a
-    change in at most 5 % of series. What the campaigns' meters do not share is taken off.
+    the next without a cause (what a drive was used for meanwhile) is part of the noise, and the
+    campaigns show how large it is. What all cells of a campaign do together, as on a warmer day, is
+    a separate series, the last one, and is taken out of theirs; with fewer than
+    `movements.FEWEST_CELLS` cells it cannot be. Where nothing changes, some cell of a series, or
+    all together, shows a change of level or a drift in at most 5 % of series. What the campaigns'
+    meters do not share is taken off.
     """
-    cells = list(dict.fromkeys(cell for campaign in campaigns for cell in campaign.cells()))
-    alpha = sidak_level(levels.ALPHA, max(1, len(cells)))
-    errors = [MeterErrors(campaign) for campaign in campaigns]
+    cells, table = history.table(campaigns, figure)
+    if not cells:
+        return []
+    common = movements.common_movement(table)
+    together = len(cells) >= movements.FEWEST_CELLS
     by_campaign = [campaign.cells() for campaign in campaigns]
+    runs = [[_with_figure(each.get(cell, []), figure) for each in by_campaign] for cell in cells]
+    apart, errors_of_all = _systematic(campaigns, runs, table, common, figure)
+    tested = len(cells) + together
     found = []
-    for cell in cells:
-        runs = [_with_figure(each.get(cell, []), figure) for each in by_campaign]
-        present = [place for place, those in enumerate(runs) if those]
-        if present:
-            known = [(campaigns[place].id, errors[place], runs[place]) for place in present]
-            found.append(_series(cell, known, figure, alpha, len(cells)))
+    for row, cell in enumerate(cells):
+        values = tuple(
+            Value(campaigns[place].id, math.exp(table[row, place]), len(those))
+            for place, those in enumerate(runs[row])
+            if those
+        )
+        if values:
+            course = table[row] - common
+            found.append(_series(cell, values, campaigns, course, apart[row], tested))
+    if together:
+        of_all = tuple(
+            Value(campaigns[place].id, math.exp(common[place]), sum(len(those[place]) for those in runs))
+            for place in np.flatnonzero(~np.isnan(common)).tolist()
+        )
+        found.append(_series(COMMON, of_all, campaigns, common, errors_of_all, tested))
     return found
 
 
 def summary(series: Sequence[CellSeries]) -> str:
-    """Return how many cells changed, in words."""
-    if not series:
+    """Return how many cells changed, and what all did together, in words."""
+    cells = [one for one in series if one.cell != COMMON]
+    if not cells:
         return "no cell has a value"
-    changed = sum(bool(one.changes) for one in series)
-    untested = sum(bool(one.why) for one in series)
-    said = [f"{counted(changed, 'cell')} changed", f"{len(series) - changed - untested} did not"]
+    changed = sum(bool(one.changes) for one in cells)
+    drift = sum(one.drift is not None for one in cells)
+    wander = sum(one.wanders for one in cells)
+    untested = sum(bool(one.why) for one in cells)
+    said = [f"{counted(changed, 'cell')} changed"]
+    said += [f"{number} {verb}" for number, verb in ((drift, "drifted"), (wander, "wandered")) if number]
+    said.append(f"{len(cells) - changed - drift - wander - untested} did not")
     if untested:
         said.append(f"{untested} not testable")
+    said += [f"{COMMON}: {course(one)}" for one in series if one.cell == COMMON and not one.why]
     return ", ".join(said)
+
+
+def course(one: CellSeries) -> str:
+    """Return what a series does, in a word or two."""
+    if one.changes:
+        return counted(len(one.changes), "change")
+    if one.drift is not None:
+        return "drifted"
+    return "wandered" if one.wanders else "no change"
 
 
 def _with_figure(runs: Sequence[Run], figure: Figure) -> list[Run]:
@@ -96,42 +155,65 @@ def _with_figure(runs: Sequence[Run], figure: Figure) -> list[Run]:
 
 def _series(
     cell: str,
-    known: Sequence[tuple[str, MeterErrors, Sequence[Run]]],
-    figure: Figure,
-    alpha: float,
-    cells: int,
+    values: tuple[Value, ...],
+    campaigns: Sequence[Campaign],
+    course: _Array,
+    errors: Sequence[Systematic],
+    tested: int,
 ) -> CellSeries:
-    logs = [float(np.mean([math.log(figure.of(run) or math.nan) for run in runs])) for _, _, runs in known]
-    values = tuple(
-        Value(name, math.exp(log), len(runs)) for (name, _, runs), log in zip(known, logs, strict=True)
-    )
-    if len(values) < levels.FEWEST:
+    """Return what a series does, of `tested` ones; `course` has NaN where there is no value."""
+    known = np.flatnonzero(~np.isnan(course)).tolist()
+    if len(known) < levels.FEWEST:
         return CellSeries(
-            cell, values, (), f"{counted(len(values), 'campaign')}: at least {levels.FEWEST} are needed"
+            cell, values, why=f"{counted(len(known), 'campaign')}: at least {levels.FEWEST} are needed"
         )
-    limits = _limits(known) if figure.metered else np.zeros((len(known), len(known)))
+    limits = np.array([[limit_of_difference(errors[one], errors[other]) for other in known] for one in known])
+    np.fill_diagonal(limits, 0.0)
     if not np.isfinite(limits).all():
-        return CellSeries(cell, values, (), "what the meters did not measure may be as much as what they did")
+        return CellSeries(cell, values, why="what the meters did not measure may be as much as what they did")
+    found = levels.course(course[known], sidak_level(levels.ALPHA, tested), limits)
     changes = tuple(
         Change(
-            since=values[step.at].campaign,
-            until=values[step.at - 1].campaign,
-            ratio=math.expm1(step.difference),
-            low=math.expm1(step.low),
-            high=math.expm1(step.high),
-            p=sidak(step.p, cells),
-            meter=math.expm1(step.limit),
+            campaigns[known[step.at]].id,
+            campaigns[known[step.at - 1]].id,
+            *_as_ratios(step, tested),
         )
-        for step in levels.steps(logs, alpha, limits)
+        for step in found.steps
     )
-    return CellSeries(cell, values, changes)
+    drift = None if found.drift is None else Drift(*_as_ratios(found.drift, tested))
+    return CellSeries(cell, values, changes, drift, found.wanders, found.remembers)
 
 
-def _limits(known: Sequence[tuple[str, MeterErrors, Sequence[Run]]]) -> NDArray[np.float64]:
-    """Return by how much each two campaigns' values can differ for their meters alone."""
-    systematic = [errors.of_cell(CellRuns(runs)) for _, errors, runs in known]
-    found = np.zeros((len(known), len(known)))
-    for one in range(len(known)):
-        for other in range(one + 1, len(known)):
-            found[one, other] = found[other, one] = limit_of_difference(systematic[one], systematic[other])
-    return found
+def _as_ratios(found: levels.Step | levels.Drift, tested: int) -> tuple[float, float, float, float, float]:
+    """Return ratio, low, high, p and meter."""
+    return (
+        math.expm1(found.difference),
+        math.expm1(found.low),
+        math.expm1(found.high),
+        sidak(found.p, tested),
+        math.expm1(found.limit),
+    )
+
+
+def _systematic(
+    campaigns: Sequence[Campaign],
+    runs: Sequence[Sequence[Sequence[Run]]],
+    table: _Array,
+    common: _Array,
+    figure: Figure,
+) -> tuple[list[list[Systematic]], list[Systematic]]:
+    """Return what is wrong with each cell's values apart, by campaign, and with the common ones."""
+    apart = [[Systematic() for _ in campaigns] for _ in runs]
+    of_all = [Systematic() for _ in campaigns]
+    if not figure.metered:
+        return apart, of_all
+    own = table - np.nanmean(table - common, axis=1, keepdims=True) - common
+    for place, campaign in enumerate(campaigns):
+        errors = MeterErrors(campaign)
+        rows = [row for row, each in enumerate(runs) if each[place]]
+        found = [errors.of_cell(CellRuns(runs[row][place])) for row in rows]
+        moved = np.nan_to_num(own[rows, place])
+        cells, of_all[place] = movements.split_systematic(moved, found)
+        for row, one in zip(rows, cells, strict=True):
+            apart[row][place] = one
+    return apart, of_all

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from joulerig import atomic
+from joulerig import atomic, json_text, sqlite
 from joulerig.analysis.merge import described
 from joulerig.analysis.merge.choice import Taken, choose
 from joulerig.analysis.merge.source import MergeError, Source
@@ -90,6 +90,7 @@ def _campaign_row(sources: Sequence[Source], taken: Sequence[Taken], name: str) 
         "lab": json.dumps(lab),
         "provenance": json.dumps(provenance),
         "executor": None,
+        "heartbeat_ns": None,
         "asked": None,
     }
 
@@ -115,7 +116,7 @@ def _events(
             seen.add(key)
             event = {name: value for name, value in row.items() if name != "seq"}
             if row["event"] in (EventKind.CREATED, EventKind.FINISHED):
-                noted = {"campaign": source.name, row["event"]: json.loads(row["detail"])}
+                noted = {"campaign": source.name, row["event"]: json_text.parse(row["detail"])}
                 event |= {"event": EventKind.NOTE.value, "detail": json.dumps(noted)}
             found.append((latest, event))
     found.sort(key=lambda one: one[0])
@@ -133,7 +134,7 @@ def _event(time_ns: int, kind: EventKind, detail: Mapping[str, Any]) -> dict[str
 def _write_journal(
     path: Path, campaign: Mapping[str, Any], taken: Sequence[Taken], events: Sequence[Mapping[str, Any]]
 ) -> None:
-    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+    with closing(sqlite.connect(path)) as database:
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("BEGIN")
         journal.create_tables(database)

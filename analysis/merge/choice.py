@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from joulerig import json_text
 from joulerig.analysis.compare import races
 from joulerig.analysis.merge.source import MergeError, Source
 from joulerig.analysis.results.schema import OF_COUNTED_ATTEMPT, EventKind, Status
@@ -52,7 +52,7 @@ def planned_host(source: Source, run: Mapping[str, Any]) -> str:
     """Return the host that a run was planned for: an equivalent one may have taken it since."""
     for event in source.of_run("event", run["id"]):
         if event["event"] == EventKind.MOVED:
-            return str(json.loads(event["detail"])["from"])
+            return str(json_text.parse(event["detail"])["from"])
     return str(run["host"])
 
 

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from joulerig import json_text
 from joulerig.analysis import results
 from joulerig.analysis.results import journal
 from joulerig.analysis.results.schema import TABLES
@@ -34,7 +34,13 @@ class Source:
         """Read a results folder. Raises joulerig.analysis.results.campaign.ResultsError."""
         results.load(folder)  # says what is wrong with it
         copy = journal.copy(folder / journal.FILE)
-        return cls(folder, {table: copy.rows(table).by_name() for table in TABLES})
+        try:
+            rows = {table: copy.rows(table).by_name() for table in TABLES}
+            for event in rows["event"]:
+                json_text.parse_object(event["detail"])
+        except (ValueError, journal.JournalError) as error:
+            raise MergeError(f"{folder}: table event: {error}") from None
+        return cls(folder, rows)
 
     @property
     def campaign(self) -> dict[str, Any]:
@@ -47,17 +53,17 @@ class Source:
 
     @cached_property
     def definition(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.campaign["definition"])
+        found: dict[str, Any] = json_text.parse(self.campaign["definition"])
         return found
 
     @cached_property
     def lab(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.campaign["lab"])
+        found: dict[str, Any] = json_text.parse(self.campaign["lab"])
         return found
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.campaign["provenance"])
+        found: dict[str, Any] = json_text.parse(self.campaign["provenance"])
         return found
 
     def of_run(self, table: str, run: str) -> list[Mapping[str, Any]]:

@@ -17,18 +17,9 @@ from joulerig.analysis.power_states.measured import Measured
 from joulerig.analysis.results import power_points, run_file, waveform
 from joulerig.analysis.results.campaign import Campaign, ResultsError, Run
 from joulerig.analysis.results.schema import WORKED
+from joulerig.analysis.runs import idle
+from joulerig.analysis.runs.idle import RESTING, WORKING, Idle
 from joulerig.analysis.runs.over_time import PowerOverTime, power_by_run
-
-RESTING = {
-    "apst": "off",
-    "link_power": "max_performance",
-    "apm": "off",
-    "standby_timer": "off",
-    "aspm": "performance",
-    "runtime_pm": "on",
-}
-"""Factors by which a drive may rest, with the level that keeps it awake."""
-WORKING = ("power_state", "power_limit")
 
 _UNREADABLE = (
     ArithmeticError, AttributeError, LookupError, ResultsError, TypeError, ValueError,
@@ -82,17 +73,22 @@ class DriveStates:
         return [line for setting in self.settings for line in _findings(setting)]
 
 
-def states(campaign: Campaign, over: Mapping[str, PowerOverTime] | None = None) -> list[DriveStates]:
+def states(
+    campaign: Campaign,
+    over: Mapping[str, PowerOverTime] | None = None,
+    idles: Mapping[str, Idle] | None = None,
+) -> list[DriveStates]:
     """Judge each drive of a campaign that varies how drives rest or work, in the order of the runs.
 
-    `over`: power over time by run, where it is known already. Runs that failed count for nothing. A
-    damaged file is a problem of the drive.
+    `over`, `idles`: power over time and at rest by run, where they are known already. Runs that
+    failed count for nothing. A damaged file is a problem of the drive.
     """
     varied = [name for name in (*RESTING, *WORKING) if _varies(campaign, name)]
     if not varied:
         return []
     if over is None:
         over = power_by_run(campaign)[0] if any(name in WORKING for name in varied) else {}
+    idles = idle.by_run(campaign) if idles is None else idles
     found: dict[tuple[str, str], DriveStates] = {}
     runs: dict[tuple[str, str], list[tuple[Run, Measured]]] = {}
     for run in campaign.runs:
@@ -101,7 +97,8 @@ def states(campaign: Campaign, over: Mapping[str, PowerOverTime] | None = None) 
         for drive in campaign.drives(run):
             own = found.setdefault((run.host, drive), DriveStates(run.host, drive))
             try:
-                one = measured.of_run(campaign, run, drive, _may_rest(run), over.get(run.id))
+                at_rest = idles[run.id].drives.get(drive, idle.NOT_FOUND)
+                one = measured.of_run(campaign, run, drive, at_rest, _may_rest(run), over.get(run.id))
             except _UNREADABLE as error:
                 own.problems.append(f"{run.id}: {type(error).__name__}: {error}")
             else:
@@ -154,5 +151,7 @@ def _findings(setting: Setting) -> Iterator[str]:
         yield f"{where}: it does not rest in the pauses of its load, which are long enough"
     for one in setting.checks:
         if one.verdict == Verdict.CONTRADICTED:
+            assert one.value is not None
+            assert one.declared is not None
             unit = checks.UNITS[one.quantity]
             yield f"{where}: {one.quantity}: {one.value:.3g} {unit}; it declares {one.declared:.3g} {unit}"

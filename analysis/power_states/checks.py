@@ -59,23 +59,28 @@ UNITS = {
 class Check:
     """A quantity over the runs of a setting.
 
-    `state`: the number of the power state that it is of, where the drive declares one. `interval`
-    is None with a single run. `declared`: what the drive says, `bound`: up to where it obeys.
+    `state`: the number of the power state that it is of, where the drive declares one. `value` is
+    None without a run that shows it, `why` not; `interval` with a single run. `declared`: what the
+    drive says, `bound`: up to where it obeys.
     """
 
     quantity: Quantity
     runs: int
-    value: float
+    value: float | None
     interval: Interval | None
     state: int | None = None
     declared: float | None = None
     bound: float | None = None
     verdict: Verdict = Verdict.NOTHING_DECLARED
+    why: str = ""
 
 
 @dataclass(frozen=True)
 class _Values:
-    """Values of a quantity by run, and how far all of them may be off together."""
+    """Values of a quantity by run, and how far all of them may be off together.
+
+    `why`: why there are none.
+    """
 
     quantity: Quantity
     values: Sequence[float]
@@ -83,6 +88,7 @@ class _Values:
     state: int | None = None
     declared: float | None = None
     bound: float | None = None
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -153,17 +159,18 @@ def _paired(
 
 def _idle(runs: Sequence[Measured], reference: Sequence[Measured], rest: Rest | None) -> list[_Values]:
     idle = [one.idle for one in runs if one.idle is not None]
-    if not idle:
-        return []
-    limit = sum(one.limit_watts for one in idle) / len(idle)
-    awake = [one.idle.watts for one in reference if one.idle is not None]
     state = rest.deepest if rest else None
+    number = state.number if state else None
     watts = state.watts if state else None
+    if not idle:
+        why = next((one.no_idle for one in runs if one.no_idle), "")
+        return [_Values(Quantity.AT_REST, [], 0.0, number, watts, watts, why)] if why else []
+    limit = max(one.limit_watts for one in idle)
+    awake = [one.idle.watts for one in reference if one.idle is not None]
     bound = None
     if watts is not None:
         spare = sum(awake) / len(awake) - watts if awake else watts
         bound = watts + ALLOWED * max(spare, 0.0)
-    number = state.number if state else None
     found = [_Values(Quantity.AT_REST, [one.watts for one in idle], limit, number, watts, bound)]
     saved = [
         before - one.idle.watts
@@ -235,10 +242,11 @@ def _judged(found: Sequence[_Values]) -> tuple[Check, ...]:
 
 
 def _check(one: _Values, tests: int) -> Check:
-    mean = sum(one.values) / len(one.values)
-    if len(one.values) < 2:
+    count = len(one.values)
+    mean = sum(one.values) / count if count else None
+    if count < 2:
         verdict = Verdict.NOTHING_DECLARED if one.bound is None else Verdict.UNDECIDED
-        return Check(one.quantity, 1, mean, None, one.state, one.declared, one.bound, verdict)
+        return Check(one.quantity, count, mean, None, one.state, one.declared, one.bound, verdict, one.why)
     interval = student(one.values).widened(one.limit)
     if one.bound is None:
         verdict = Verdict.NOTHING_DECLARED
@@ -246,4 +254,4 @@ def _check(one: _Values, tests: int) -> Check:
         verdict = Verdict.CONTRADICTED
     else:
         verdict = Verdict.OBEYS if interval.high <= one.bound else Verdict.UNDECIDED
-    return Check(one.quantity, len(one.values), mean, interval, one.state, one.declared, one.bound, verdict)
+    return Check(one.quantity, count, mean, interval, one.state, one.declared, one.bound, verdict)

@@ -14,6 +14,7 @@ from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.results.load_reports import fio
 from joulerig.analysis.results.schema import PhaseName
 from joulerig.analysis.runs import over_time
+from joulerig.analysis.runs.idle import Idle
 from joulerig.analysis.runs.over_time import PowerOverTime, Steps
 
 
@@ -21,16 +22,18 @@ from joulerig.analysis.runs.over_time import PowerOverTime, Steps
 class Measured:
     """A drive in a run. None: not measured.
 
-    `idle`, `load`: mean watts of the two phases. `greatest`: the greatest mean over 10 s of the
-    load. `power`: the load's, in short steps. `pause_seconds`: of the load, from an operation to
-    the next. `latency_seconds`: within which a quarter of its operations are done, where no other
-    drive is in the run: what a host adds now and then is not in it.
+    `idle`: watts at rest (analysis.runs.idle), `no_idle` why they are not known; `load`: mean watts
+    of the load. `greatest`: the greatest mean over 10 s of the load. `power`: the load's, in short
+    steps. `pause_seconds`: of the load, from an operation to the next. `latency_seconds`: within
+    which a quarter of its operations are done, where no other drive is in the run: what a host adds
+    now and then is not in it.
     """
 
     run: str
     block: int
     declared: Declared
     idle: RailPower | None
+    no_idle: str
     load: RailPower | None
     greatest: float | None
     power: Steps
@@ -43,12 +46,12 @@ class Measured:
 
 
 def of_run(
-    campaign: Campaign, run: Run, drive: str, with_traces: bool, over: PowerOverTime | None
+    campaign: Campaign, run: Run, drive: str, idle: Idle, with_traces: bool, over: PowerOverTime | None
 ) -> Measured:
     """Return what a run has of a drive.
 
-    `with_traces`: whether the pauses of its load are of interest. `over`: the run's power over
-    time. Raises ResultsError, and what `traces.of_load` raises.
+    `idle`: the drive's in this run. `with_traces`: whether the pauses of its load are of interest.
+    `over`: the run's power over time. Raises ResultsError, and what `traces.of_load` raises.
     """
     alone = campaign.drives(run) == [drive]
     performance = run.performance
@@ -62,8 +65,9 @@ def of_run(
         run.id,
         run.block,
         declared.of_run(run, drive),
-        _watts(run, drive, PhaseName.IDLE),
-        _watts(run, drive, PhaseName.WORKLOAD),
+        at_rest(idle),
+        idle.why,
+        _load(run, drive),
         ten.watts if ten else None,
         traces.of_load(run, drive) if with_traces else Steps(),
         pause,
@@ -78,9 +82,14 @@ def _latency(run: Run) -> float | None:
     return run.performance.latency_p50_seconds if run.performance else None
 
 
-def _watts(run: Run, drive: str, name: PhaseName) -> RailPower | None:
-    found = [one for one in run.energy if (one.drive, one.phase) == (drive, name)]
-    phase = run.phases.get(name)
+def at_rest(idle: Idle) -> RailPower | None:
+    """Return power at rest, as far off as it can be too much; None: not known, or not bounded."""
+    return None if idle.watts is None or idle.low is None else RailPower(idle.watts, idle.watts - idle.low)
+
+
+def _load(run: Run, drive: str) -> RailPower | None:
+    found = [one for one in run.energy if (one.drive, one.phase) == (drive, PhaseName.WORKLOAD)]
+    phase = run.phases.get(PhaseName.WORKLOAD)
     if phase is None or phase.seconds <= 0:
         return None
     return rails.together(found, phase.seconds)

@@ -49,6 +49,7 @@ def _panel(axes: Axes, title: str, settings: Sequence[Setting]) -> None:
     axes.set_yscale("log")
     axes.set_title(title, fontsize=8.5, loc="left", pad=3)
     axes.yaxis.set_major_formatter(EngFormatter("W", sep=_SPACE))
+    axes.yaxis.set_minor_formatter("")
     axes.xaxis.set_major_formatter(EngFormatter("s", sep=_SPACE))
     axes.legend(frameon=False, fontsize=7, loc="upper right")
     axes.spines[["top", "right"]].set_visible(False)

@@ -30,6 +30,7 @@ COLUMNS = {
     "bound": pl.Float64,
     "rests_a_run": pl.Float64,
     "verdict": pl.String,
+    "reason": pl.String,
 }
 
 
@@ -65,6 +66,7 @@ def _row(one: Check) -> dict[str, Any]:
         "declared": one.declared,
         "bound": one.bound,
         "verdict": one.verdict.value,
+        "reason": one.why or None,
     }
 
 

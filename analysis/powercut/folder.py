@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from joulerig import json_text
 from joulerig.analysis import results
 from joulerig.analysis.powercut import survey, transactions, verdict, witness_log
 from joulerig.analysis.powercut.check import DRIVE, CutFindings, check
@@ -164,7 +164,7 @@ def load(folder: Path) -> PowerCuts:
 def _load_former(folder: Path) -> PowerCuts:
     source = folder / FORMER_MANIFEST
     try:
-        manifest = json.loads(source.read_text())
+        manifest = json_text.read(source)
         subjects = [Subject(**entry) for entry in manifest["subjects"]]
         places = {subject.name: _former_places(folder / "cuts" / subject.name) for subject in subjects}
         return _checked(
@@ -243,7 +243,7 @@ def _cuts(places: list[_Place], subject: Subject) -> tuple[list[Cut], list[str]]
 
 
 def _json(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    found: dict[str, Any] = json_text.read(path) if path.exists() else {}
     return found
 
 

@@ -6,11 +6,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from joulerig import json_text
 from joulerig.errors import JoulerigError
 
 SECTOR_BYTES = 512
@@ -64,7 +64,7 @@ def parse(text: str) -> Survey:
     """Parse the lines of `durawriter survey` into a survey by target. Raises SurveyError."""
     found: Survey = {}
     try:
-        for line in map(json.loads, text.splitlines()):
+        for line in map(json_text.parse, text.splitlines()):
             if "state" not in line:
                 found[line["target"]] = Surveyed(line["bytes"], line.get("error", ""))
             else:

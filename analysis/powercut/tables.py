@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from joulerig import atomic
+from joulerig import atomic, spreadsheet
 from joulerig.analysis.powercut.check import Violation
 from joulerig.analysis.powercut.folder import Cut, PowerCuts
 from joulerig.analysis.powercut.sectors import Fate
@@ -160,7 +160,7 @@ def write(campaign: PowerCuts, folder: Path) -> list[Path]:
     written = []
     for name, frame in frames(campaign).items():
         path = folder / f"{name}.csv"
-        atomic.write(path, frame.write_csv().encode())
+        atomic.write(path, spreadsheet.csv(frame))
         written.append(path)
     return written
 

@@ -8,11 +8,11 @@ acknowledged, rolled back, or had begun. `docs/reference/protocols/application.m
 from __future__ import annotations
 
 import enum
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from joulerig import json_text
 from joulerig.analysis.powercut import witness_log
 from joulerig.analysis.powercut.check import CutFindings, Violation
 from joulerig.analysis.powercut.survey import SurveyError
@@ -58,7 +58,7 @@ def parse(text: str) -> Found:
     states: dict[int, State] = {}
     problem = ""
     try:
-        for line in map(json.loads, text.splitlines()):
+        for line in map(json_text.parse, text.splitlines()):
             if "application" not in line:
                 states[line["transaction"]] = State(line["state"])
             elif line["application"]:

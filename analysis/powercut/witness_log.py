@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from joulerig import json_text
 from joulerig.errors import JoulerigError
 
 WRITES = ("write", "durable-write")
@@ -78,7 +78,7 @@ def read(path: Path) -> WitnessLog:
     text = path.read_text()
     whole = text[: text.rfind("\n") + 1]
     try:
-        lines = [json.loads(line) for line in whole.splitlines()]
+        lines = [json_text.parse(line) for line in whole.splitlines()]
         return log_from_lines(lines)
     except (WitnessLogError, ValueError, KeyError, TypeError) as error:
         raise WitnessLogError(f"{path}: {type(error).__name__}: {error}") from None

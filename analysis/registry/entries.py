@@ -13,14 +13,15 @@ from typing import Any
 from joulerig.analysis import results
 from joulerig.analysis.bundle import archive
 from joulerig.analysis.bundle import verify as verification
-from joulerig.analysis.bundle.archive import BundleError
 from joulerig.analysis.bundle.check import FAILED, UNCHECKABLE, Check
 from joulerig.analysis.energy import meters
-from joulerig.analysis.results.campaign import Campaign, ResultsError
+from joulerig.analysis.results.campaign import Campaign
 from joulerig.analysis.results.schema import CampaignKind
 from joulerig.analysis.tables import runs_and_cells
+from joulerig.errors import JoulerigError
 
 MOST_REASONS = 3
+MOST_SAID = 200
 _DESCRIBED = ("interface", "model", "description", "size_bytes", "plp")  # of a drive, in this order
 _NUMBERS = (
     "ai_ops_per_joule", "ai_ops_per_joule_interval_low", "ai_ops_per_joule_interval_high",
@@ -101,6 +102,8 @@ def gather(
 
 
 def _entry(file: Path, verify: Verify) -> Entry | Refused:
+    if not file.is_file():
+        return Refused(file, ("is not a file",))
     try:
         before = _sha256(file)
         checks = list(verify(file))
@@ -113,9 +116,11 @@ def _entry(file: Path, verify: Verify) -> Entry | Refused:
         if _sha256(file) != before:
             return Refused(file, ("changed while it was checked",))
         return found
-    except (BundleError, ResultsError, OSError) as error:
-        said = " ".join(str(error).split()).replace(f"{file}: ", "")
-        return Refused(file, (said,))
+    except JoulerigError as error:
+        return Refused(file, (" ".join(str(error).split()).replace(f"{file}: ", ""),))
+    except Exception as error:  # a stranger's file stops no registry, whatever is in it
+        said = " ".join(str(error).split())[:MOST_SAID]
+        return Refused(file, (f"cannot be read: {type(error).__name__}: {said}",))
 
 
 def _reason(check: Check) -> str:

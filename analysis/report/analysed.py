@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
+from joulerig import text
 from joulerig.analysis.agreement import table as agreement
 from joulerig.analysis.agreement.methods import Compared
 from joulerig.analysis.audit import campaign as drive_audits
@@ -25,10 +26,11 @@ from joulerig.analysis.drawing import Svg
 from joulerig.analysis.energy import meters
 from joulerig.analysis.power_states import campaign as states_of
 from joulerig.analysis.power_states.campaign import DriveStates
-from joulerig.analysis.report import answer, text
+from joulerig.analysis.report import answer
 from joulerig.analysis.results.campaign import Campaign, ResultsError
-from joulerig.analysis.runs import loss_ledger, over_time, steadiness
+from joulerig.analysis.runs import idle, loss_ledger, over_time, steadiness
 from joulerig.analysis.runs import temperature as temperatures
+from joulerig.analysis.runs.idle import Idle
 from joulerig.analysis.runs.over_time import PowerOverTime
 from joulerig.analysis.runs.steadiness import Steadiness
 from joulerig.analysis.tables import runs_and_cells
@@ -77,6 +79,11 @@ class Analysed:
         return comparison.compare_cells(self.campaign)
 
     @cached_property
+    def idles(self) -> Mapping[str, Idle]:
+        """Return what drives draw at rest, by run."""
+        return idle.by_run(self.campaign)
+
+    @cached_property
     def _over_time(self) -> tuple[dict[str, PowerOverTime], list[str]]:
         return over_time.power_by_run(self.campaign)
 
@@ -93,12 +100,12 @@ class Analysed:
     @cached_property
     def cells(self) -> list[dict[str, Any]]:
         """Return the rows of the table of cells."""
-        return runs_and_cells.cells(self.campaign, self.comparisons, self._over_time[0]).to_dicts()
+        return runs_and_cells.cells(self.campaign, self.comparisons, self.over_time, self.idles).to_dicts()
 
     @cached_property
     def runs(self) -> list[dict[str, Any]]:
         """Return the rows of the table of runs."""
-        return runs_and_cells.runs(self.campaign, self._over_time[0]).to_dicts()
+        return runs_and_cells.runs(self.campaign, self.over_time, self.idles).to_dicts()
 
     @cached_property
     def groups(self) -> list[answer.Group]:
@@ -123,7 +130,7 @@ class Analysed:
     @cached_property
     def quiescent(self) -> list[Quiescent]:
         """Return the comparisons by AI and by AI to quiescence."""
-        return quiescent.compare(self.campaign, self.comparisons, self.over_time)
+        return quiescent.compare(self.campaign, self.comparisons, self.over_time, self.idles)
 
     @cached_property
     def with_processor(self) -> list[WithProcessor]:
@@ -153,7 +160,7 @@ class Analysed:
     @cached_property
     def power_states(self) -> list[DriveStates]:
         """Return whether the drives obey what they declare of their power states."""
-        return states_of.states(self.campaign, self.over_time)
+        return states_of.states(self.campaign, self.over_time, self.idles)
 
     @cached_property
     def cautions(self) -> list[str]:

@@ -12,9 +12,9 @@ from typing import Any
 
 from joulerig.analysis.compare.cells import Comparison
 from joulerig.analysis.energy.meters import EXPIRED
-from joulerig.analysis.report.text import number, percent
 from joulerig.analysis.statistics.ranking import ONE_RUN, Pair
 from joulerig.plural import counted
+from joulerig.text import number, percent
 
 Row = dict[str, Any]
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,11 @@ from typing import Any
 import jinja2
 import markupsafe
 
+from joulerig import text
 from joulerig.analysis.drawing import Svg
 from joulerig.analysis.drawing.pdf import pdf
 from joulerig.analysis.energy import meters
-from joulerig.analysis.report import answer, fonts, text
+from joulerig.analysis.report import answer, fonts
 from joulerig.analysis.report.analysed import Analysed, Draw, draw_here
 from joulerig.analysis.report.chapters import CHAPTERS
 from joulerig.analysis.results.campaign import Campaign
@@ -48,6 +50,14 @@ def rendered(template: str, content: Mapping[str, Any]) -> str:
 
     Style and fonts are inside it.
     """
+    filled = _templates().get_template(template).render(content)
+    style = (_HERE / "report.css").read_text(encoding="utf-8")
+    return filled.replace("/* style */", fonts.css(filled + style) + "\n" + style, 1)
+
+
+@functools.cache
+def _templates() -> jinja2.Environment:
+    """Return the templates of this folder, each of which is compiled once in a process."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE),
         autoescape=True,
@@ -63,9 +73,7 @@ def rendered(template: str, content: Mapping[str, Any]) -> str:
         EXPIRED=meters.EXPIRED,
     )
     environment.filters["svg"] = _embedded
-    filled = environment.get_template(template).render(content)
-    style = (_HERE / "report.css").read_text(encoding="utf-8")
-    return filled.replace("/* style */", fonts.css(filled + style) + "\n" + style, 1)
+    return environment
 
 
 def _scaled(value: float | None, by: float) -> float | None:

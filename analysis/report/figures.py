@@ -17,9 +17,9 @@ from matplotlib.patches import Rectangle
 from joulerig.analysis.drawing import COLOURS, INK, MARKERS, STYLE, WIDTH_INCHES, Svg, to_svg
 from joulerig.analysis.energy.meters import EXPIRED
 from joulerig.analysis.report.answer import Row, half_width
-from joulerig.analysis.report.text import number
 from joulerig.analysis.results.campaign import Run
 from joulerig.analysis.results.schema import Phase, PhaseName, Status
+from joulerig.text import number
 
 _MOST_TRACE_POINTS = 900
 _CELL_WIDTH = 0.86  # inches: two heat maps of three schedulers share a line of A4

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from joulerig import json_text
 from joulerig.analysis.energy import meters
 from joulerig.analysis.energy.indicator import moved
 from joulerig.analysis.results import journal, schema
@@ -69,15 +69,18 @@ RAIL_AMOUNTS = (
     "meter_joules",
     "volt_seconds",
     "amp_seconds",
+    "samples",
+    "spread_watts",
 )
 
 
 class LoadAmounts(NamedTuple):
     """What a run's load did and took; None: not known.
 
-    `seconds`: by the load's own report. `joules`: those that AI is of. `corrected`: they count the
-    middle of what gaps drew, which those of a journal of before do not. `phase_seconds`,
-    `phase_start_ns` (0 without one): of the workload phase, on the controller's clock.
+    `seconds`: by the load's own report. `joules`: those that AI is of. `corrected`: they are in the
+    middle of what gaps and V x I leave open, which those of a journal of before are not.
+    `phase_seconds`, `phase_start_ns` (0 without one): of the workload phase, on the controller's
+    clock.
     """
 
     ops: int | None
@@ -430,14 +433,14 @@ def load(folder: Path | str) -> Campaign:
         with none_collected():
             (fields,) = _decoded(CampaignRow, campaigns)
             return Campaign(**fields, folder=folder, runs=tuple(_runs(parts)), tables=Tables(parts))
-    except json.JSONDecodeError as error:
-        raise ResultsError(f"{path}: a column that holds JSON does not: {error}") from None
+    except ValueError as error:
+        raise ResultsError(f"{path}: cannot be read as a journal: {error}") from None
 
 
 def _runs(parts: _Parts) -> Iterator[Run]:
     """Yield the runs, with what comparisons need of their loads.
 
-    Raises json.JSONDecodeError, ResultsError.
+    Raises ValueError, ResultsError.
     """
     stored = []
     for table, columns in _STORED.items():
@@ -450,6 +453,8 @@ def _runs(parts: _Parts) -> Iterator[Run]:
         rails.setdefault(row[0], []).append(row[1:])
     for fields in _decoded(RunRow, parts.rows("run")):
         run = fields["id"]
+        if run in ("", ".", "..") or "/" in run or not run.isprintable():
+            raise ValueError(f"run.id: {run[:80]!r} is no name of a folder")
         fields["_parts"] = parts
         fields["load_amounts"] = LoadAmounts.from_stored(
             *performances.get(run, no_performance), *results.get(run, no_result), *phases.get(run, no_phase)
@@ -459,7 +464,7 @@ def _runs(parts: _Parts) -> Iterator[Run]:
 
 
 def _decoded(record: type[Any], rows: journal.Rows) -> Iterator[dict[str, Any]]:
-    """Yield the fields of each row of a table. Raises json.JSONDecodeError."""
+    """Yield the fields of each row of a table. Raises ValueError."""
     kinds = {name: one.kind for name, one in declared_columns(record).items()}
     json_columns = [name for name, kind in kinds.items() if kind.startswith("dict")]
     flags = [name for name, kind in kinds.items() if kind == "bool"]
@@ -469,24 +474,27 @@ def _decoded(record: type[Any], rows: journal.Rows) -> Iterator[dict[str, Any]]:
         for name in json_columns:
             text = found[name]
             if text not in known:
-                known[text] = json.loads(text)
-            value = known[text]
-            found[name] = value.copy() if isinstance(value, dict) else value
+                known[text] = _object(name, text)
+            found[name] = known[text].copy()
         for name in flags:
             found[name] = bool(found[name])
         yield found
+
+
+def _object(name: str, text: str) -> dict[str, Any]:
+    """Return the object that a column's JSON holds. Raises ValueError."""
+    try:
+        return json_text.parse_object(text)
+    except ValueError as error:
+        raise ValueError(f"a column that holds JSON does not: {name}: {error}") from None
 
 
 def _json_file(folder: Path, name: str) -> dict[str, Any]:
     # A Path of each file takes longer to make than most of them to read.
     path = os.path.join(folder, name)
     try:
-        with open(path, encoding="utf-8") as file:
-            content = json.load(file)
+        return json_text.read_object(path)
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
         raise ResultsError(f"{path}: cannot be read as JSON: {error}") from None
-    if not isinstance(content, dict):
-        raise ResultsError(f"{path}: a JSON {type(content).__name__} where an object is expected")
-    return content

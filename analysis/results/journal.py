@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
-from joulerig.analysis.results.schema import FORMER_PHASES, TABLES, EventKind, Status, Table
+from joulerig import sqlite
+from joulerig.analysis.results.schema import FORMER_PHASES, TABLES, EventKind, PhaseName, Status, Table
 from joulerig.errors import JoulerigError
 
 FILE = "journal.sqlite"
@@ -26,6 +26,22 @@ INDEXES = (
     "CREATE INDEX IF NOT EXISTS run_by_host ON run (host, status, ordinal)",
     "CREATE INDEX IF NOT EXISTS open_attempt ON attempt (run) WHERE ended_ns IS NULL",
 )
+STORED = {"TEXT": "text", "INTEGER": "integer", "REAL": "real"}  # SQLite's typeof, by declared type
+SEQUENCE = "sqlite_sequence"  # SQLite's own table, of the events' numbers
+# The form of a campaign's id, and of a run's. They name folders, and calls on test hosts.
+ID = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
+LONGEST_ID = 120
+_NO_ID = (
+    "SELECT id FROM {table} WHERE typeof(id) != 'text' OR length(id) > " + str(LONGEST_ID) + " OR"
+    " id GLOB '*[^A-Za-z0-9_.-]*' OR id NOT GLOB '[A-Za-z0-9]*' LIMIT 1"
+)
+# Names are drawn in figures: one of 4 kB takes a report minutes. The rig's own have 40 letters.
+LONGEST_NAME, LONGEST_CELL = 100, 1000
+LONGEST = {
+    **dict.fromkeys(("host", "drive", "filesystem", "scheduler", "workload", "meter", "rail"), LONGEST_NAME),
+    **dict.fromkeys(("unit", "figure_name", "figure_unit"), LONGEST_NAME),
+    "cell": LONGEST_CELL,
+}
 EXCLUDED = "excluded: "  # how the reason of such a run began before version 6
 
 
@@ -53,12 +69,26 @@ def _version_8(database: sqlite3.Connection) -> None:
     )
 
 
+def _version_14(database: sqlite3.Connection) -> None:
+    """Correct the joules that AI is of by half of how much V x I of means can be too high."""
+    half = (
+        "(SELECT total(product_joules) / 2 FROM energy"
+        f" WHERE energy.run = result.run AND phase = '{PhaseName.WORKLOAD}')"
+    )
+    kept = f"(1 - {half} / corrected_joules)"
+    database.execute(
+        f"UPDATE result SET corrected_joules = corrected_joules - {half}, mean_watts = mean_watts * {kept},"
+        f" ai_ops_per_joule = ai_ops_per_joule / {kept}, ai_mb_per_joule = ai_mb_per_joule / {kept}"
+        f" WHERE corrected_joules > {half}"
+    )
+
+
 # By version: what changes in rows that are there. New columns, keys and constraints need nothing
 # here.
-CHANGES: dict[int, Callable[[sqlite3.Connection], None]] = {6: _version_6, 8: _version_8}
+CHANGES: dict[int, Callable[[sqlite3.Connection], None]] = {6: _version_6, 8: _version_8, 14: _version_14}
 # The version with which a closed list of names (a status, a cause, a kind of event) last got one: a
 # journal's constraints refuse others.
-NAMES_SINCE = 9
+NAMES_SINCE = 13
 VERSION = max(
     *CHANGES, NAMES_SINCE, *(one.since for table in TABLES.values() for one in table.columns.values())
 )
@@ -101,22 +131,56 @@ def create_indexes(database: sqlite3.Connection) -> None:
 def read_version(database: sqlite3.Connection) -> int:
     """Return a journal's version.
 
-    Raises JournalError where it is not a campaign's journal, or a newer program wrote it.
+    Raises JournalError where it is not a campaign's journal, a newer program wrote it, or an id
+    could name something else than a folder below its own.
     """
     version: int = database.execute("PRAGMA user_version").fetchone()[0]
-    present = {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if version > VERSION:
         raise JournalError(
             f"journal version {version}, this program reads {VERSION}: a newer one wrote it;"
             " update this checkout"
         )
+    present, other = _tables(database)
     missing = [
         name for name, table in TABLES.items() if table.since <= max(version, 1) and name not in present
     ]
     if missing or version < 1:
         lacks = f"no table {missing[0]!r}" if missing else f"user_version {version}"
         raise JournalError(f"not a journal of a campaign: {lacks}")
+    if other:
+        raise JournalError(f"not as the rig makes a journal: {other}")
+    for table in ("campaign", "run"):
+        if wrong := database.execute(_NO_ID.format(table=table)).fetchone():
+            raise JournalError(
+                f"{table} id {wrong[0]!r:.60}; allowed: at most {LONGEST_ID} letters, digits, '.', '_', '-'"
+            )
     return version
+
+
+def _tables(database: sqlite3.Connection) -> tuple[set[str], str]:
+    """Return the names of a journal's tables, and what there is that the rig does not make.
+
+    A view, a trigger, a virtual table, a generated column or another's index has SQLite compute
+    what a stranger thought of when a journal is read.
+    """
+    indexes = {_plain(statement) for statement in INDEXES}
+    found, other = set(), ""
+    schema = "SELECT type, name, rootpage, sql FROM sqlite_master"
+    for kind, name, page, sql in database.execute(schema).fetchall():
+        if kind == "table" and page and name in (*TABLES, SEQUENCE):
+            found.add(name)
+        elif kind != "index" or (sql is not None and _plain(sql) not in indexes):
+            other = other or f"{kind} {str(name)[:80]!r} in it"
+    for name in sorted(found):
+        for row in database.execute(f"PRAGMA table_xinfo({name})").fetchall():
+            if row[-1]:
+                other = other or f"{name}.{row[1][:80]} is a generated column"
+    return found, other
+
+
+def _plain(sql: str) -> str:
+    """Return a statement that makes an index as SQLite keeps it."""
+    return " ".join(sql.replace("IF NOT EXISTS", "").split())
 
 
 def upgrade(database: sqlite3.Connection, version: int) -> None:
@@ -170,21 +234,7 @@ def signature(path: Path) -> Signature:
 
 def connect(path: Path) -> sqlite3.Connection:
     """Open a journal read-only. Raises sqlite3.DatabaseError."""
-    uri = f"file:{quote(str(path.absolute()))}?mode=ro"
-    database = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10, check_same_thread=False)
-    try:
-        database.execute("SELECT 1 FROM sqlite_master").fetchone()
-    except sqlite3.OperationalError:
-        database.close()
-        # A WAL journal in a folder that cannot be written (an archive, another user's): SQLite
-        # cannot make its shared memory there. No other process can write either, so without a log
-        # the file is complete.
-        if Path(f"{path}-wal").exists():
-            raise
-        database = sqlite3.connect(
-            f"{uri}&immutable=1", uri=True, isolation_level=None, check_same_thread=False
-        )
-    return database
+    return sqlite.read(path)
 
 
 @contextmanager
@@ -197,9 +247,11 @@ def snapshot(database: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
     database.execute("BEGIN")
     try:
         if read_version(database) == VERSION:
+            check_values(database, TABLES["campaign"])  # what lists of campaigns read
             yield database
             return
         with closing(_copied(database)) as copy:
+            check_values(copy, TABLES["campaign"])
             copy.row_factory = database.row_factory
             yield copy
     finally:
@@ -208,12 +260,36 @@ def snapshot(database: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 def _copied(database: sqlite3.Connection) -> sqlite3.Connection:
     """Return a copy in memory, in the current version. Raises JournalError."""
-    copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    copy = sqlite.connect(":memory:")
     database.backup(copy)  # in one step, which is one transaction
     version = read_version(copy)  # of the same instant: an executor may upgrade the file meanwhile
     if version < VERSION:
         upgrade(copy, version)
+    copy.execute("PRAGMA query_only = ON")
     return copy
+
+
+def check_values(database: sqlite3.Connection, table: Table) -> None:
+    """Refuse values that are not of their column's type, or too long. Raises JournalError.
+
+    SQLite keeps any value in any column, and has no finite number for one beyond a float's.
+    """
+    for one in table.columns.values():
+        allowed = {STORED[one.sql_type], *(["null"] if one.nullable else [])}
+        wrong = f"typeof({one.name}) NOT IN ({', '.join(map(repr, sorted(allowed)))})"
+        if one.sql_type == "REAL":
+            wrong += f" OR abs({one.name}) = 9e999"
+        if one.name in LONGEST:
+            wrong += f" OR length({one.name}) > {LONGEST[one.name]}"
+        if one.values:
+            wrong += f" OR {one.name} NOT IN ({', '.join(repr(str(name)) for name in one.values)})"
+        query = f"SELECT quote({one.name}) FROM {table.name} WHERE {wrong} LIMIT 1"
+        for (value,) in database.execute(query):
+            raise JournalError(
+                f"{table.name}.{one.name}: {value[:40]}; allowed: {one.kind}"
+                f"{f' of at most {LONGEST[one.name]} letters' if one.name in LONGEST else ''}"
+                f"{' or NULL' if one.nullable else ''}"
+            )
 
 
 class Rows(NamedTuple):
@@ -240,13 +316,17 @@ class JournalCopy:
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
+        self._checked: set[str] = set()
 
     def rows(self, name: str, columns: Sequence[str] = (), phase: str | None = None) -> Rows:
         """Return the rows of a table in its order: all columns, or these; of all phases, or of one.
 
-        Raises sqlite3.DatabaseError.
+        Raises JournalError, sqlite3.DatabaseError.
         """
         table = TABLES[name]
+        if name not in self._checked:
+            check_values(self._database, table)
+            self._checked.add(name)
         where, values = ("", ()) if phase is None else (" WHERE phase = ?", (phase,))
         columns = tuple(columns or table.columns)
         query = f"SELECT {', '.join(columns)} FROM {table.name}{where} ORDER BY {table.order}"

@@ -6,7 +6,7 @@ The points are from InfluxDB, and are kept as a run's `power.csv`; energy is com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -16,10 +16,11 @@ from joulerig.analysis.energy.interval import (
     DEFAULT_MAX_GAP_NS,
     CounterPoints,
     IntervalEnergy,
+    Source,
     Supply,
     energy_between,
 )
-from joulerig.analysis.results.influxdb.client import Client, quote_string
+from joulerig.analysis.results.influxdb.client import Queries, quote_string
 from joulerig.errors import JoulerigError
 
 # power.csv: the first seven columns are what a trace needs; with the rest the run's energy can be
@@ -48,6 +49,7 @@ COLUMNS = {
     "clock_residual_seconds": pl.Float64,
     "over_range": pl.Int64,
     "unbounded_seconds": pl.Float64,
+    "impossible": pl.Int64,
 }
 NEEDED = ("time_ns", "rail", "watts")
 _FIELDS = tuple(name for name in COLUMNS if name not in ("time_ns", "meter", "rail", "drive"))
@@ -59,7 +61,7 @@ class PowerFileError(JoulerigError):
 
 
 def points(
-    client: Client,
+    client: Queries,
     host: str,
     drives: Sequence[str],
     start_ns: int,
@@ -120,6 +122,16 @@ def whole(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.filter(pl.col("time_ns") <= last)
 
 
+def split_by_session(frame: pl.DataFrame, known: Collection[str]) -> tuple[pl.DataFrame, dict[str, int]]:
+    """Return the points of `known` sessions, and how many there are of each other session.
+
+    A point whose session has not arrived yet stays.
+    """
+    strange = ~pl.col("session").is_in(list(known)).fill_null(True)
+    others = frame.filter(strange).group_by("session").len().sort("session")
+    return frame.filter(~strange), dict(others.iter_rows())
+
+
 def energy_by_rail(
     frame: pl.DataFrame,
     start_ns: int,
@@ -128,12 +140,13 @@ def energy_by_rail(
     max_gap_ns: int = DEFAULT_MAX_GAP_NS,
     edge_error_ns: Mapping[str, int] | None = None,
     mean_products: Callable[[str, str, str], Supply | None] | None = None,
+    source: Callable[[str, str, str], Source] | None = None,
 ) -> dict[tuple[str, str, str], IntervalEnergy]:
     """Compute an interval's energy by (drive, meter, rail), from a frame of `points` or `read`.
 
-    `edge_error_ns`, `mean_products`: analysis.energy.interval.energy_between's, by meter, and for a
-    drive, meter and rail. The result has the rails of the frame: a rail that ought to be there and
-    is not must be missed by a caller that knows the lab.
+    `edge_error_ns`, `mean_products`, `source`: analysis.energy.interval.energy_between's, by
+    meter, and for a drive, meter and rail. The result has the rails of the frame: a rail that ought
+    to be there and is not must be missed by a caller that knows the lab.
     """
     errors = edge_error_ns or {}
     return {
@@ -144,6 +157,7 @@ def energy_by_rail(
             max_gap_ns=max_gap_ns,
             edge_error_ns=errors.get(key[1], 0),
             mean_products=mean_products(*key) if mean_products else None,
+            source=source(*key) if source else "stream",
         )
         for key, rows in frame.group_by("drive", "meter", "rail", maintain_order=True)
     }

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from joulerig.analysis.results import run_file
-from joulerig.analysis.results.influxdb.client import Client, quote_string
+from joulerig.analysis.results.influxdb.client import Queries, quote_string
 from joulerig.analysis.results.schema import Phase
 
 FILE = "processor.csv"
@@ -21,7 +21,7 @@ COLUMNS = {"time_ns": pl.Int64, "package_joules": pl.Float64}
 _AROUND_NS = 3_000_000_000  # the agent reads once a second
 
 
-def points(client: Client, host: str, load: Phase) -> pl.DataFrame:
+def points(client: Queries, host: str, load: Phase) -> pl.DataFrame:
     """Query the readings of the packages' counter around a run's workload phase.
 
     The counter is of all the host's packages, J, cumulative. From the last reading before the phase
@@ -33,7 +33,8 @@ def points(client: Client, host: str, load: Phase) -> pl.DataFrame:
     offset = load.clock_offset_ns
     found = client.query(
         f"SELECT package_joules FROM hostload WHERE host = {quote_string(host)}"
-        f" AND time >= {load.start_ns - offset - _AROUND_NS} AND time <= {load.end_ns - offset + _AROUND_NS}"
+        f" AND time >= {load.start_ns - offset - _AROUND_NS} AND time <= {load.end_ns - offset + _AROUND_NS}",
+        host=host,
     )
     if found.is_empty():
         return pl.DataFrame(schema=COLUMNS)

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from joulerig.analysis.results import run_file
-from joulerig.analysis.results.influxdb.client import Client, quote_string
+from joulerig.analysis.results.influxdb.client import Queries, quote_string
 from joulerig.analysis.results.schema import Phase
 
 FILE = "progress.csv"
@@ -16,7 +16,7 @@ COLUMNS = {"time_ns": pl.Int64, "ops": pl.Int64, "read_bytes": pl.Int64, "write_
 _LATE_NS = 3_000_000_000  # a load's last point is reported a little after its end
 
 
-def points(client: Client, host: str, run: str, load: Phase) -> pl.DataFrame:
+def points(client: Queries, host: str, run: str, load: Phase) -> pl.DataFrame:
     """Query the `workload` points of a run's load, on the controller's clock.
 
     Columns: `COLUMNS`, by time; each what was done since the point before or, of the first, since
@@ -27,7 +27,8 @@ def points(client: Client, host: str, run: str, load: Phase) -> pl.DataFrame:
     found = client.query(
         f"SELECT ops, read_bytes, write_bytes FROM workload WHERE host = {quote_string(host)}"
         f" AND run = {quote_string(run)} AND time >= {load.start_ns - offset}"
-        f" AND time <= {load.end_ns - offset + _LATE_NS}"
+        f" AND time <= {load.end_ns - offset + _LATE_NS}",
+        host=host,
     )
     if found.is_empty():
         return pl.DataFrame(schema=COLUMNS)

@@ -13,9 +13,9 @@ from typing import Any
 import polars as pl
 
 from joulerig.analysis.energy import indicator, meters, plausibility
-from joulerig.analysis.energy.interval import CounterPoints, IntervalEnergy, Supply, gap_correction
+from joulerig.analysis.energy.interval import CounterPoints, EnergyBudget, IntervalEnergy, Source, Supply
 from joulerig.analysis.results import power_points
-from joulerig.analysis.results.schema import Phase, PhaseName
+from joulerig.analysis.results.schema import Phase, PhaseName, ai_joules
 
 Rail = tuple[str, str, str]  # drive, meter, rail
 NO_POINTS = "no points"
@@ -31,6 +31,7 @@ def phase_energies(
     host: str,
     lab: Mapping[str, Any],
     provenance: Mapping[str, Any],
+    clock_steps: Sequence[str] = (),
 ) -> list[tuple[Phase, Rail, IntervalEnergy]]:
     """Compute the energy of each rail over each phase, phases first.
 
@@ -42,21 +43,35 @@ def phase_energies(
         Those that ought to be there; one without points has no joules, and says so.
     lab, provenance : mappings
         As the campaign's journal has them: what was known of the meters and their calibration.
+    clock_steps : sequence of str
+        How clocks were set (joulerig.analysis.results.phases). The phases are not where their power
+        is then, and no rail has joules.
     """
+    absent = IntervalEnergy(None, clock_steps[0] if clock_steps else NO_POINTS)
 
     def products_of_means(drive: str, meter: str, rail: str) -> Supply | None:
         return meters.mean_products(lab, host, drive, meter, rail)
+
+    def source(drive: str, meter: str, rail: str) -> Source:
+        if "watt_hours" in meters.channels(lab, host, drive, rail):
+            return "register"
+        return "poll" if meters.declared(lab, meter).get("timing") == "poll" else "stream"
 
     found = []
     for phase in phases:
         errors = {meter: phase.clock_error_ns + meters.edge_error_ns(lab, meter) for _, meter, _ in rails}
         measured: Mapping[Rail, IntervalEnergy] = {}
-        if frame is not None and frame.height:
+        if frame is not None and frame.height and not clock_steps:
             measured = power_points.energy_by_rail(
-                frame, phase.start_ns, phase.end_ns, edge_error_ns=errors, mean_products=products_of_means
+                frame,
+                phase.start_ns,
+                phase.end_ns,
+                edge_error_ns=errors,
+                mean_products=products_of_means,
+                source=source,
             )
         for drive, meter, rail in rails:
-            interval = measured.get((drive, meter, rail), IntervalEnergy(None, NO_POINTS))
+            interval = measured.get((drive, meter, rail), absent)
             budget = meters.budget(
                 lab,
                 provenance,
@@ -116,7 +131,7 @@ def doubts(
             of_load = one["phase"] == PhaseName.WORKLOAD and one["joules_low"] is not None
             if of_load and (one["drive"], one["meter"], one["rail"]) == (drive, meter, rail):
                 unseen = one["product_joules"]
-                if spec.get("timing") == "poll":  # nor is it known what was drawn between readings
+                if not meters.declared_sees_all(lab, meter):  # nor what was drawn between samples
                     unseen += one["gap_high_joules"] - one["gap_low_joules"]
                 said.append(plausibility.faster_than_samples(ops, load.seconds, rate, one["joules"], unseen))
         found += [f"{DOUBTFUL}{drive} {rail} of meter {meter}: {text}" for text in said if text]
@@ -152,31 +167,39 @@ def row(phase: Phase, rail: Rail, found: IntervalEnergy) -> dict[str, Any]:
         "surplus": found.surplus,
         "over_range": found.over_range,
         "worst_gap_seconds": found.worst_gap_seconds,
+        "spread_watts": found.spread_watts,
+        "impossible": found.impossible,
+        "sampled_joules": found.sampled_joules,
     }
 
 
-def result(rows: Sequence[Mapping[str, Any]], done: Mapping[str, Any]) -> dict[str, Any]:
+def _budget(row: Mapping[str, Any]) -> EnergyBudget:
+    return EnergyBudget(row["gap_low_joules"], row["gap_high_joules"], product=row["product_joules"])
+
+
+def result(
+    rows: Sequence[Mapping[str, Any]], done: Mapping[str, Any], *, corrected_too: bool = True
+) -> dict[str, Any]:
     """Return the journal's `result` row, without `run`, device_bound_fraction and cpu_joules.
 
     `rows`: `energy` rows of all rails of the drive, or none, as a part would pass for all; `done`:
-    the `performance` row.
+    the `performance` row. `corrected_too`: false for a journal of before, whose mean_watts and AI
+    are of the joules as measured.
     """
     load = [one for one in rows if one["phase"] == PhaseName.WORKLOAD]
 
     def total(key: str) -> float | None:
-        values = [one[key] for one in load]
-        return sum(values) if values and None not in values else None
+        return indicator.total([one[key] for one in load])
 
     joules, true = total("joules"), total("true_joules")
     corrected = None
-    if joules is not None:
-        gaps = (gap_correction(one["gap_low_joules"], one["gap_high_joules"]) for one in load)
-        corrected = joules + sum(gaps)
+    if joules is not None and corrected_too:
+        corrected = joules + sum(_budget(one).correction for one in load)
     ai = indicator.run_indicator(
         ops=done["ops"],
         bytes_moved=indicator.moved(done["read_bytes"], done["write_bytes"]),
         seconds=done["seconds"],
-        joules=corrected,
+        joules=ai_joules(joules, corrected),
     )
     return {
         "joules": joules,
@@ -188,4 +211,5 @@ def result(rows: Sequence[Mapping[str, Any]], done: Mapping[str, Any]) -> dict[s
         "joules_low": total("joules_low"),
         "joules_high": total("joules_high"),
         "corrected_joules": corrected,
+        "sampled_joules": total("sampled_joules"),
     }

@@ -50,7 +50,10 @@ class Status(Name):
     PLANNED = "planned", "to come"
     RUNNING = "running", "being executed"
     OK = "ok", "done, with everything that could be measured"
-    PARTIAL = "partial", "the workload ran, but its energy is not complete, or a drive throttled"
+    PARTIAL = (
+        "partial",
+        "the workload ran, but its energy is not complete, a drive throttled, or a clock was set",
+    )
     FAILED = "failed", "an error ended it"
     LOST = "lost", "the test host went away; a resumed campaign runs it again"
     REFUSED = "refused", "the test host must not do it; nothing was touched"
@@ -92,6 +95,7 @@ class Cause(Name):
     BOOTED = "booted", "the test host booted meanwhile"
     HOST_GONE = "host-gone", "the test host did not come back; it may still have an outcome"
     CONTROLLER = "controller", "the controller's process ended, and it could not go on without"
+    CLOCK = "clock", "a clock was set while it ran, so that its times and energy are wrong"
     UNRECORDED = "unrecorded", "its results could not be kept"
 
 
@@ -104,6 +108,7 @@ PASSING = (
     Cause.HOST_GONE,
     Cause.CONTROLLER,
     Cause.UNRECORDED,
+    Cause.CLOCK,
 )
 
 
@@ -132,6 +137,7 @@ class EventKind(Name):
     STATUS = "status", "a run's status changed: from, to, reason"
     ASKED = "asked", "a person asked the executors: to pause, to stop, to go on"
     RESUMED = "resumed", "a run was planned again: what it was"
+    TAKEN_OVER = "taken-over", "a process took the campaign over from a silent one: from, by"
     BEGUN = "begun", "a process began to execute the runs of a host: host, process"
     SET_ASIDE = "set-aside", "no further run is begun on a host until a resumption: host, why"
     MOVED = "moved", "a planned run went to an equivalent host: from, to, serials"
@@ -161,9 +167,12 @@ class CampaignRow:
         "", "What its runs are.", since=7, default=CampaignKind.MEASUREMENT.value, values=CampaignKind
     )
     executor: str | None = column(
-        "", "Machine, boot, pid and start of the process that executes it; NULL: it never began.", since=8
+        "", "Identity of the process that executes it, or did last; NULL: it never began.", since=8
     )
     asked: str | None = column("", "What its executors are asked; NULL: to go on.", since=8, values=Asked)
+    heartbeat_ns: int | None = column(
+        "ns", "When that process was last known to be alive, UTC; NULL: it has ended.", since=13
+    )
 
 
 def seconds_between(start_ns: int, end_ns: int) -> float:
@@ -374,6 +383,18 @@ class RailEnergy:
         "s", "The longest time between two points without a measurement.", since=2
     )
     over_range: int | None = column("", "Samples beyond what the instrument can measure.", since=10)
+    impossible: int | None = column(
+        "", "Samples of far more power than the rail's supply delivers; not in joules.", since=14
+    )
+    spread_watts: float | None = column(
+        "W", "Greatest less least power of a point's samples, the median over the points.", since=14
+    )
+    sampled_joules: float | None = column(
+        "J",
+        "Half of the 95 % interval of the joules as a sample, of a polled meter; blank: its readings are not"
+        " shown to be at random instants.",
+        since=14,
+    )
 
     @property
     def unaccounted(self) -> int | None:
@@ -383,12 +404,12 @@ class RailEnergy:
         """
         if self.duplicate is None or self.repeated is None:
             return None
-        booked = self.samples + self.lost + self.duplicate + self.repeated + (self.over_range or 0)
-        return self.expected - booked
+        booked = self.samples + self.lost + self.duplicate + self.repeated
+        return self.expected - booked - (self.over_range or 0) - (self.impossible or 0)
 
     @property
     def corrected_joules(self) -> float | None:
-        """Return the joules with the middle of what the gaps drew; None without joules."""
+        """Return the joules in the middle of what gaps and V x I leave open; None without any."""
         return None if self.joules is None else self.joules + self.budget.correction
 
     @property
@@ -435,9 +456,12 @@ class Result:
     )
     corrected_joules: float | None = column(
         "J",
-        "Energy as measured and the middle of what its gaps drew, which mean_watts and AI are of; blank in"
-        " a journal of before: they are of the joules as measured.",
+        "Energy as measured, with the middle of what its gaps drew, less half of product_joules: mean_watts"
+        " and AI are of it; blank in a journal of before: they are of the joules as measured.",
         since=11,
+    )
+    sampled_joules: float | None = column(
+        "J", "Half of the 95 % interval of the joules as a sample, of polled meters alone.", since=14
     )
 
     @property

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from joulerig import json_text
 from joulerig.errors import JoulerigError
 
 METADATA_KEY = "joulerig.waveform"
@@ -49,7 +49,7 @@ def metadata(path: Path) -> dict[str, Any]:
     """Read what a waveform file says of itself, without its samples. Raises WaveformError."""
     try:
         text = pl.read_parquet_metadata(path).get(METADATA_KEY)
-        meta = json.loads(text) if text is not None else None
+        meta = json_text.parse(text) if text is not None else None
     except (OSError, ValueError, pl.exceptions.PolarsError) as error:
         raise WaveformError(f"{path}: cannot be read: {' '.join(str(error).split())[:200]}") from None
     if not isinstance(meta, dict) or meta.get("version") != 1:

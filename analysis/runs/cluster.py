@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -14,6 +15,10 @@ Found = TypeVar("Found")
 Map = Callable[[Callable[[One], Found], Sequence[One]], list[Found]]
 
 _SECONDS_TO_CONNECT = 15
+# Dask would try to connect to any other text until its time is over.
+_ADDRESS = re.compile(
+    r"(?:(?:tcp|tls|ucx|wss?)://)?(?:[\w.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]):[0-9]{1,5}", re.ASCII
+)
 
 
 class ClusterError(JoulerigError):
@@ -36,6 +41,8 @@ def mapping(address: str | None) -> Iterator[Map[Any, Any]]:
     if address is None:
         yield in_process
         return
+    if not _ADDRESS.fullmatch(address):
+        raise ClusterError(f"--dask: {address!r}: allowed: tcp://HOST:PORT")
     try:
         import distributed  # here: it takes a second, and is of an extra
     except ImportError:

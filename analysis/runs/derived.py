@@ -16,14 +16,19 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from joulerig.analysis.energy import meters
 from joulerig.analysis.results.campaign import Campaign, Run
-from joulerig.analysis.results.schema import IoCount, PhaseName
-from joulerig.analysis.runs import idle_baseline
+from joulerig.analysis.results.schema import IoCount
+from joulerig.analysis.runs.idle import Idle
 
 Amounts = Mapping[str, float | None]
 
 GB, MIB = 1e9, 2**20
 
 # Figure: (amount, over which other amount). Units are in the names.
+AT_REST = {
+    "idle_watts_low": ("idle_joules_low", "seconds"),
+    "idle_watts_high": ("idle_joules_high", "seconds"),
+    "base_load_fraction": ("idle_joules", "joules"),
+}
 RATIOS = {
     "idle_watts": ("idle_joules", "seconds"),
     "joules_per_op": ("joules", "ops"),
@@ -37,6 +42,7 @@ RATIOS = {
     "iops_per_watt": ("block_requests", "joules"),
     "mib_per_second_per_watt": ("block_mib", "joules"),
     "idle_gb_per_watt": ("capacity_gb_seconds", "idle_joules"),
+    **AT_REST,
 }
 # Amounts that stand in the tables of runs themselves, and sums of them in that of cells.
 SHOWN_AMOUNTS = ("block_write_bytes", "device_write_bytes")
@@ -44,20 +50,22 @@ SHOWN_AMOUNTS = ("block_write_bytes", "device_write_bytes")
 DYNAMIC = ("dynamic_joules", "dynamic_joules_low", "dynamic_joules_high")
 DYNAMIC_PER_OP = tuple(f"{name}_per_op{end}" for name in DYNAMIC[:1] for end in ("", "_low", "_high"))
 WHY_NOT_DYNAMIC = "dynamic_joules_unknown"
+WHY_NO_IDLE = "idle_unknown"
 VOLUMES = ("write_bytes", "block_write_bytes", "device_write_bytes")
 
 
-def amounts(campaign: Campaign, run: Run) -> dict[str, float | None]:
+def amounts(campaign: Campaign, run: Run, idle: Idle | None = None) -> dict[str, float | None]:
     """Return what a run came to; None where it is not known. Empty for a run without performance.
 
-    idle_joules
-        What its drives would have drawn in the workload phase at the watts of the run's own idle
-        phase.
+    `idle`: of `analysis.runs.idle`; None where what follows from it is not asked for.
+
+    idle_joules, idle_joules_low, idle_joules_high
+        What its drives would have drawn in the workload phase at rest.
     dynamic_joules
         joules less idle_joules: what the load added, as a reading. `dynamic` says whether it is
         known.
     dynamic_joules_low, dynamic_joules_high
-        Its interval, by the energy's of both phases, the idle one's for as long as the load took.
+        Its interval, by that of the load's energy and that of idle power for as long as it took.
     cpu_joules
         Of all processor packages of the test host, whatever ran there (RAPL); next to the drives'
         joules, never among them.
@@ -76,21 +84,26 @@ def amounts(campaign: Campaign, run: Run) -> dict[str, float | None]:
     performance = run.performance
     if performance is None:
         return {}
-    joules = run.result.ai_joules if run.result else None
-    watts = _idle_watts(run)
-    idle = None if watts is None else watts * performance.seconds
-    low, high = _dynamic_interval(run, performance.seconds) if idle is not None else (None, None)
+    result = run.result
+    joules = result.ai_joules if result else None
+    at_rest = idle or Idle()
+    rest, rest_low, rest_high = (
+        None if watts is None else watts * performance.seconds
+        for watts in (at_rest.watts, at_rest.low, at_rest.high)
+    )
     block, device = run.io.get("host") or run.io.get("iod"), run.io.get("twin")
     moved = _sum(_count(block, "read_bytes"), _count(block, "write_bytes"))
     capacity = _capacity_bytes(campaign, run)
     return {
         "seconds": performance.seconds,
         "joules": joules,
-        "idle_joules": idle,
-        "dynamic_joules": None if None in (joules, idle) else joules - idle,
-        "dynamic_joules_low": low,
-        "dynamic_joules_high": high,
-        "cpu_joules": run.result.cpu_joules if run.result else None,
+        "idle_joules": rest,
+        "idle_joules_low": rest_low,
+        "idle_joules_high": rest_high,
+        "dynamic_joules": _difference(joules, rest),
+        "dynamic_joules_low": _difference(result.joules_low if result else None, rest_high),
+        "dynamic_joules_high": _difference(result.joules_high if result else None, rest_low),
+        "cpu_joules": result.cpu_joules if result else None,
         "ops": performance.ops,
         "syncs": performance.syncs,
         "write_bytes": performance.write_bytes,
@@ -118,16 +131,19 @@ def figure(runs: Sequence[Amounts], name: str) -> float | None:
     return _ratio(runs, *RATIOS[name])
 
 
-def dynamic(amounts: Amounts) -> dict[str, float | str | None]:
-    """Return what a run's load added, with its interval, or why it is not known."""
+def dynamic(amounts: Amounts, why_no_idle: str = "") -> dict[str, float | str | None]:
+    """Return what a run's load added, with its interval, or why it is not known.
+
+    `why_no_idle`: why idle power is not known.
+    """
     values = tuple(amounts.get(name) for name in DYNAMIC)
-    why = _why_unknown(values) if amounts else ""
+    why = _why_unknown(values, why_no_idle) if amounts else ""
     shown = dict.fromkeys(DYNAMIC[:1]) if why else {DYNAMIC[0]: values[0]}
     return {**shown, **dict(zip(DYNAMIC[1:], values[1:], strict=True)), WHY_NOT_DYNAMIC: why or None}
 
 
-def dynamic_per_op(runs: Sequence[Amounts]) -> dict[str, float | str | None]:
-    """Return the same for each operation of a cell, of its runs that have joules of both phases.
+def dynamic_per_op(runs: Sequence[Amounts], why_no_idle: str = "") -> dict[str, float | str | None]:
+    """Return the same for each operation of a cell, of its runs whose idle power is known.
 
     Its limits add up over runs: what is wrong with a meter is wrong in all of them.
     """
@@ -135,7 +151,7 @@ def dynamic_per_op(runs: Sequence[Amounts]) -> dict[str, float | str | None]:
     ops = math.fsum(run["ops"] or 0 for run in known)
     values = [_total(run[name] for run in known) if ops > 0 else None for name in DYNAMIC]
     values = [None if value is None else value / ops for value in values]
-    why = _why_unknown(values) if any(runs) else ""
+    why = _why_unknown(values, why_no_idle) if any(runs) else ""
     per_op = dict(zip(DYNAMIC_PER_OP, (None if why else values[0], *values[1:]), strict=True))
     return {**per_op, WHY_NOT_DYNAMIC: why or None}
 
@@ -146,14 +162,19 @@ def _total(values: Iterable[float | None]) -> float | None:
     return None if None in known else math.fsum(value for value in known if value is not None)
 
 
-def _why_unknown(values: Sequence[float | None]) -> str:
-    """Say why what a load added, with its least and greatest, is not known; empty where it is."""
+def _why_unknown(values: Sequence[float | None], why_no_idle: str) -> str:
+    """Say why what a load added, with its least and greatest, is not known; empty where it is.
+
+    No load gives energy back: if all of the interval is below 0, idle power is wrong.
+    """
     reading, low, high = values
     if reading is None:
-        return "no idle phase that measured the same rails"
+        return why_no_idle or "no joules of the load"
     if low is None or high is None:
-        return "nothing bounds the joules of the load or of the idle phase"
-    return "its interval reaches 0" if low <= 0 <= high else ""
+        return "nothing bounds the joules of the load or idle power"
+    if high < 0:
+        return "ALARM: below 0 beyond its uncertainty, so what was taken for idle power is not"
+    return "its interval reaches 0" if low <= 0 else ""
 
 
 def volumes(runs: Sequence[Amounts]) -> dict[str, float | None]:
@@ -175,27 +196,6 @@ def _ratio(runs: Sequence[Amounts], top: str, bottom: str) -> float | None:
     return math.fsum(tops) / total if total > 0 else None
 
 
-def _dynamic_interval(run: Run, seconds: float) -> tuple[float, float] | tuple[None, None]:
-    """Return the least and greatest joules that a load added; None: not known of a phase."""
-    idle = idle_baseline.idle_bounds(run)
-    if run.result is None or run.result.joules_low is None or run.result.joules_high is None or not idle:
-        return None, None
-    return run.result.joules_low - idle[1] * seconds, run.result.joules_high - idle[0] * seconds
-
-
-def _idle_watts(run: Run) -> float | None:
-    """Return the watts of the run's own idle phase.
-
-    None where it did not measure the same rails as the workload phase, or
-    `idle_baseline.idle_watts` has none.
-    """
-    idle, load = (
-        {(rail.drive, rail.meter, rail.rail) for rail in run.energy if rail.phase == phase}
-        for phase in (idle_baseline.PHASE, PhaseName.WORKLOAD)
-    )
-    return idle_baseline.idle_watts(run) if idle == load else None
-
-
 def _capacity_bytes(campaign: Campaign, run: Run) -> float | None:
     sizes = [
         meters.subtree(campaign.lab, "hosts", run.host, "drives", drive).get("size_bytes")
@@ -210,3 +210,7 @@ def _count(count: IoCount | None, name: str) -> int | None:
 
 def _sum(one: int | None, other: int | None) -> int | None:
     return None if one is None or other is None else one + other
+
+
+def _difference(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one - other

@@ -1,33 +1,30 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What each rail of a drive draws when the host asks nothing of it, by a campaign's idle phases.
+"""The power of each rail of a drive at rest, by what was found of a campaign's runs.
 
-A separate figure: it is in no joules and no AI. An idle phase follows the layout of the run's
-files, so that a drive may still be busy with itself; what the runs differ by is shown for that
-reason.
+A separate figure: it is in no joules and no AI.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from joulerig.analysis.results.campaign import Campaign, Run
-from joulerig.analysis.results.schema import PhaseName, RailEnergy
-
-PHASE = PhaseName.IDLE
-MOST_GAP = 0.01  # of the phase: with more, the mean of what is left is not the phase's
+from joulerig.analysis.results.schema import PhaseName
+from joulerig.analysis.runs.idle import NOT_FOUND, Idle, RailIdle
 
 
 @dataclass(frozen=True)
 class Baseline:
     """Idle power of one rail over a campaign's runs, in watts.
 
-    `n` runs; `standard_deviation` (n - 1) between them, None for one. `low`, `high`: mean of the
-    runs' own intervals (analysis.energy.interval), None where one is not known. `first_ns`,
-    `last_ns`: when the idle phases of the first and the last of them began. `left_out`: runs whose
-    idle phase has no joules or too long a gap.
+    `n` runs whose drive was at rest; `standard_deviation` (n - 1) between them, None for one.
+    `low`, `high`: mean of the runs' own intervals, None where one is not known. `first_ns`,
+    `last_ns`: when the first and the last of them came to rest. `settled_seconds`: the longest that
+    one took for it from the beginning of its idle phase. `left_out`: runs that measured the rail in
+    their idle phase, and are not among them; `why` not, of the first.
     """
 
     host: str
@@ -43,7 +40,9 @@ class Baseline:
     high: float | None
     first_ns: int | None
     last_ns: int | None
+    settled_seconds: float | None
     left_out: int
+    why: str
 
     @property
     def same_day(self) -> bool:
@@ -51,57 +50,31 @@ class Baseline:
         return self.first_ns is None or _day(self.first_ns) == _day(self.last_ns)
 
 
-def rail_baselines(campaign: Campaign) -> list[Baseline]:
+def rail_baselines(campaign: Campaign, idles: Mapping[str, Idle]) -> list[Baseline]:
     """Compute the idle power of each rail of each drive, from all runs of a campaign.
 
-    By host, drive (an array's members each by themselves), rail and meter, in that order.
+    By host, drive (an array's members each by themselves), rail and meter, in that order. `idles`:
+    by run, of analysis.runs.idle.
     """
-    found: dict[tuple[str, str, str, str], list[tuple[Run, RailEnergy]]] = {}
+    found: dict[tuple[str, str, str, str], list[Run]] = {}
     for run in campaign.runs:
         for rail in run.energy:
-            if rail.phase == PHASE and PHASE in run.phases:
-                found.setdefault((run.host, rail.drive, rail.rail, rail.meter), []).append((run, rail))
-    return [_rail_baseline(key, found[key]) for key in sorted(found)]
+            if rail.phase == PhaseName.IDLE and PhaseName.IDLE in run.phases:
+                found.setdefault((run.host, rail.drive, rail.rail, rail.meter), []).append(run)
+    return [
+        _rail_baseline(key, [idles[run.id].drives.get(key[1], NOT_FOUND) for run in found[key]])
+        for key in sorted(found)
+    ]
 
 
-def idle_watts(run: Run) -> float | None:
-    """Compute the watts that a run's drives drew in its own idle phase, all rails together.
-
-    None without an idle phase, and where a rail has no joules of it or too long a gap in it.
-    """
-    rails = [rail for rail in run.energy if rail.phase == PHASE]
-    if not rails or PHASE not in run.phases or not all(_usable(run, rail) for rail in rails):
-        return None
-    return sum(rail.corrected_joules for rail in rails) / run.phases[PHASE].seconds
-
-
-def idle_bounds(run: Run) -> tuple[float, float] | None:
-    """Return the least and greatest of `idle_watts`; None where a rail's energy has no interval."""
-    rails = [rail for rail in run.energy if rail.phase == PHASE]
-    lows = [rail.joules_low for rail in rails if rail.joules_low is not None]
-    highs = [rail.joules_high for rail in rails if rail.joules_high is not None]
-    if not rails or len(lows) < len(rails) or len(highs) < len(rails):
-        return None
-    seconds = run.phases[PHASE].seconds
-    return sum(lows) / seconds, sum(highs) / seconds
-
-
-def _usable(run: Run, rail: RailEnergy) -> bool:
-    seconds = run.phases[PHASE].seconds
-    return rail.joules is not None and seconds > 0 and rail.gap_seconds <= MOST_GAP * seconds
-
-
-def _rail_baseline(key: tuple[str, str, str, str], phases: Sequence[tuple[Run, RailEnergy]]) -> Baseline:
-    used = [(run.phases[PHASE], rail) for run, rail in phases if _usable(run, rail)]
-    watts = [rail.corrected_joules / phase.seconds for phase, rail in used]
-    begun = [phase.start_ns for phase, _ in used]
-
-    def mean(name: str) -> float | None:
-        values = [(getattr(rail, name), phase.seconds) for phase, rail in used]
-        if not values or any(joules is None for joules, _ in values):
-            return None
-        return statistics.fmean(joules / seconds for joules, seconds in values)
-
+def _rail_baseline(key: tuple[str, str, str, str], idles: Sequence[Idle]) -> Baseline:
+    used: list[tuple[Idle, RailIdle]] = [
+        (idle, rail) for idle in idles for rail in idle.rails if (rail.rail, rail.meter) == key[2:]
+    ]
+    watts = [rail.watts for _, rail in used]
+    begun = [idle.start_ns for idle, _ in used]
+    lows = [rail.low for _, rail in used if rail.low is not None]
+    highs = [rail.high for _, rail in used if rail.high is not None]
     return Baseline(
         *key,
         n=len(used),
@@ -109,11 +82,13 @@ def _rail_baseline(key: tuple[str, str, str, str], phases: Sequence[tuple[Run, R
         standard_deviation=statistics.stdev(watts) if len(watts) > 1 else None,
         least=min(watts, default=None),
         greatest=max(watts, default=None),
-        low=mean("joules_low"),
-        high=mean("joules_high"),
+        low=statistics.fmean(lows) if lows and len(lows) == len(used) else None,
+        high=statistics.fmean(highs) if highs and len(highs) == len(used) else None,
         first_ns=min(begun, default=None),
         last_ns=max(begun, default=None),
-        left_out=len(phases) - len(used),
+        settled_seconds=max((idle.begins for idle, _ in used), default=None),
+        left_out=len(idles) - len(used),
+        why=next((idle.why for idle in idles if idle.watts is None), ""),
     )
 
 

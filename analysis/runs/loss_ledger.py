@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The loss ledger of a campaign's meters.
 
-expected = samples + lost + duplicate + repeated + over_range, over all phases. A rail's samples are
-counted between the points that enclose a phase, so that the samples of a point between two phases
-count in both; each phase's own ledger balances by itself.
+expected = samples + lost + duplicate + repeated + over_range + impossible, over all phases. A
+rail's samples are counted between the points that enclose a phase, so that the samples of a point
+between two phases count in both; each phase's own ledger balances by itself.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from joulerig.analysis.results.schema import RailEnergy
 class Ledger:
     """Sums over the rails of one meter, or over one rail of it.
 
-    `duplicate`, `repeated`, `surplus`, `over_range` and `worst_gap_seconds` are None where a run's
-    journal does not have them.
+    `duplicate`, `repeated`, `surplus`, `over_range`, `impossible` and `worst_gap_seconds` are None
+    where a run's journal does not have them.
 
     `phases`: how many there are, `without`: of these without joules. `unaccounted`: the sum of the
     magnitudes of what each phase's ledger is off by: losses of one must not cancel against
@@ -39,6 +39,7 @@ class Ledger:
     repeated: int | None
     surplus: int | None
     over_range: int | None
+    impossible: int | None
     gap_seconds: float
     worst_gap_seconds: float | None
     unaccounted: int | None
@@ -85,6 +86,7 @@ def _ledger(key: tuple[str, str, str], phases: list[tuple[Run, RailEnergy]]) -> 
         repeated=_sum(rail.repeated for rail in rails),
         surplus=_sum(rail.surplus for rail in rails),
         over_range=_sum(rail.over_range for rail in rails),
+        impossible=_sum(rail.impossible for rail in rails),
         gap_seconds=sum(rail.gap_seconds for rail in rails),
         worst_gap_seconds=None if None in worst else max(worst),
         unaccounted=None if None in off else sum(abs(count) for count in off),

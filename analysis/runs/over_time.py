@@ -53,11 +53,11 @@ class PowerOverTime:
     `watts`: mean of each step, NaN where a rail was not measured; `instants`: the steps' middles,
     seconds since the phase began. `peak_watts`: the greatest sum of what the rails' stored points
     tell for one instant, each point being the mean since the one before; None where no instant has
-    all rails. `idle`: of the run's idle phase; `after`: from the end of the load to the end of the
-    tail, which is longer than the phase `tail` by what the host does before it syncs; `fifths`: of
-    the workload phase in `FIFTHS` steps. `greatest`: by the seconds of a window, of those of
-    `WINDOWS` that the phase and its points allow; `spacing_seconds`: of the points.
-    `reported`: the progress points, None without any.
+    all rails. `after`: from the end of the load to the end of the tail, which is longer than the
+    phase `tail` by what the host does before it syncs; `fifths`: of the workload phase in `FIFTHS`
+    steps. `greatest`: by the seconds of a window, of those of `WINDOWS` that the phase and its
+    points allow; `spacing_seconds`: of the points. `reported`: the progress points, None without
+    any.
     """
 
     instants: Floats
@@ -65,7 +65,6 @@ class PowerOverTime:
     step_seconds: float
     peak_watts: float | None
     work: WorkOverTime | None = None
-    idle: Steps = field(default_factory=Steps)
     after: Steps = field(default_factory=Steps)
     fifths: Steps = field(default_factory=Steps)
     reported: pl.DataFrame | None = None
@@ -111,8 +110,7 @@ def read_run(run: Run) -> PowerOverTime | None:
     frame = power_points.read(run.folder / "power.csv", _NEEDED) if phase else None
     if frame is None:
         return None
-    idle, tail = run.phases.get(PhaseName.IDLE), run.phases.get(PhaseName.TAIL)
-    return from_points(frame, phase, progress.read(run.folder), idle=idle, tail=tail)
+    return from_points(frame, phase, progress.read(run.folder), tail=run.phases.get(PhaseName.TAIL))
 
 
 def from_points(
@@ -120,13 +118,12 @@ def from_points(
     phase: Phase,
     reported: pl.DataFrame | None = None,
     *,
-    idle: Phase | None = None,
     tail: Phase | None = None,
 ) -> PowerOverTime | None:
     """Return power over time by power points; None where the phase has too few.
 
-    `frame`: power points with time_ns, drive, meter, rail and watts. `phase`: the load's; `idle`
-    and `tail`: the run's other phases, where it came to them. `reported`: progress points with
+    `frame`: power points with time_ns, drive, meter, rail and watts. `phase`: the load's; `tail`:
+    the run's, where it came to one. `reported`: progress points with
     time_ns and ops.
     """
     rails = stored_rails(frame, phase.start_ns)
@@ -144,7 +141,6 @@ def from_points(
         phase.seconds / count,
         _peak(rails, phase),
         work,
-        _steps(rails, phase, idle.start_ns, idle.end_ns, least) if idle else Steps(),
         _steps(rails, phase, phase.end_ns, tail.end_ns, least) if tail else Steps(),
         _fifths(rails, phase, least),
         reported,

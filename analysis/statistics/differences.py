@@ -360,6 +360,32 @@ class Fit:
             if cell in tested and not math.isnan(differences[place].half_width)
         }
 
+    def contrasts(
+        self, weights: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Return sums of the cells' levels, their variances, and the degrees of freedom of these.
+
+        `weights` (sums, cells), by position. The variance of a sum that no blocks connect is of
+        what the blocks are taken to be there, each group of connected ones with a mean of 0.
+        """
+        shrunk = self.shrunk
+        apart = weights @ self.layout.shares
+        moves = apart.any(axis=1)  # of cells with runs in the same blocks the blocks cancel
+        # weight of each run (cell, block) in each sum
+        each = weights[:, :, None] * self.layout.shares
+        if moves.any():
+            each[moves] -= np.einsum("da,cba->dcb", apart[moves], self.layout.moved)
+        parts = (each**2).sum(axis=2) * shrunk.variances
+        variances = parts.sum(axis=1)
+        terms = np.divide(parts**2, shrunk.degrees, out=np.zeros_like(parts), where=parts > 0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            degrees = np.minimum(variances**2 / terms.sum(axis=1), shrunk.pooled_degrees)
+        taking_part = weights != 0
+        least = np.where(taking_part, shrunk.degrees, math.inf).min(axis=1)
+        few = (taking_part & self.few).any(axis=1)
+        degrees = np.where(few, (degrees + np.minimum(degrees, least)) / 2, degrees)
+        return weights @ self.levels, variances, degrees
+
     def _differences(
         self, one: int, level: float
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
@@ -370,29 +396,18 @@ class Fit:
         quantile covers less: one error within its limits moves all comparisons of a campaign.)
         """
         systematic = self.own[one] + self.own + np.abs(self.common[one] - self.common).sum(axis=1)
-        shrunk = self.shrunk
-        apart = self.layout.shares[one] - self.layout.shares
-        moves = apart.any(axis=1)  # two cells with runs in the same blocks: the blocks cancel
-        # weight of each run (cell, block) in each difference
-        weights = np.zeros((len(apart), *self.layout.moved.shape[:2]))
-        if moves.any():
-            weights[moves] = -np.einsum("da,cba->dcb", apart[moves], self.layout.moved)
-        weights[:, one] += self.layout.shares[one]
-        each = np.arange(len(self.levels))
-        weights[each, each] -= self.layout.shares
-        parts = (weights**2).sum(axis=2) * shrunk.variances
-        variances = parts.sum(axis=1)
-        terms = np.divide(parts**2, shrunk.degrees, out=np.zeros_like(parts), where=parts > 0)
+        weights = -np.eye(len(self.levels))
+        weights[:, one] += 1
+        _, variances, degrees = self.contrasts(weights)
+        differences = self.levels[one] - self.levels
         with np.errstate(divide="ignore", invalid="ignore"):
-            degrees = np.minimum(variances**2 / terms.sum(axis=1), shrunk.pooled_degrees)
-            of_less_known = np.minimum(degrees, np.minimum(shrunk.degrees[one], shrunk.degrees))
-            degrees = np.where(self.few[one] | self.few, (degrees + of_less_known) / 2, degrees)
             errors = np.sqrt(variances)
             half_widths = -special.stdtrit(degrees, level / 2) * errors + systematic
-            differences = self.levels[one] - self.levels
             beyond = np.maximum(np.abs(differences) - systematic, 0.0)
             p_values = 2 * special.stdtr(degrees, -beyond / errors)
         half_widths[one] = math.nan
+        apart = self.layout.shares[one] - self.layout.shares
+        moves = apart.any(axis=1)
         if moves.any():
             connected = np.isclose(apart[moves] @ self.layout.projector, apart[moves], atol=1e-8).all(axis=1)
             half_widths[np.flatnonzero(moves)[~connected]] = math.nan

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from joulerig.analysis.statistics import letters
 from joulerig.analysis.statistics.differences import Difference, Fit, SystematicByCell, Systematics
@@ -150,15 +151,10 @@ def _pair(one: str, other: str, found: Difference | None, family: int | None = N
 
 def _fit(runs: Runs, systematic: SystematicByCell) -> Fit | None:
     """Fit the cells whose values are all positive; None with fewer than two of them."""
-    usable = {
-        cell: _by_block(found)
-        for cell, found in runs.items()
-        if found and all(value > 0 for _, value in found)
-    }
+    usable = {cell: found for cell, found in runs.items() if found and all(value > 0 for _, value in found)}
     if len(usable) < 2:
         return None
-    blocks = sorted({block for logs in usable.values() for block in logs})
-    table = np.array([[logs.get(block, math.nan) for block in blocks] for logs in usable.values()])
+    blocks, table = logs_by_block(list(usable.values()))
     systematics = Systematics.from_runs(list(usable), blocks, systematic)
     return Fit.from_logs(list(usable), table, cautious=True, systematics=systematics)
 
@@ -182,6 +178,17 @@ def sidak(p: float, count: int) -> float:
 def sidak_level(alpha: float, count: int) -> float:
     """Return the level of each of `count` tests that are to err with probability `alpha` in all."""
     return -math.expm1(math.log1p(-alpha) / count)
+
+
+def logs_by_block(cells: Sequence[Sequence[tuple[int, float]]]) -> tuple[list[int], NDArray[np.float64]]:
+    """Return the blocks of cells' (block, value), and mean logarithms, (cells, blocks).
+
+    NaN where a cell has no value in a block. Values are positive.
+    """
+    logs = [_by_block(found) for found in cells]
+    blocks = sorted({block for one in logs for block in one})
+    table = [[one.get(block, math.nan) for block in blocks] for one in logs]
+    return blocks, np.array(table, dtype=float).reshape(len(logs), len(blocks))
 
 
 def _by_block(found: Sequence[tuple[int, float]]) -> dict[int, float]:

@@ -2,7 +2,7 @@
 """Published studies that a campaign can repeat, and whether their claims hold in it.
 
 A study is one module of this folder. It assigns a `Study` to `STUDY`: title, reference, claims, how
-they are judged and its figures. Its docstring is the text of its documentation page. Nothing else
+they are measured and its figures. Its docstring is the text of its documentation page. Nothing else
 lists the studies: a campaign's `study` key, the report, `make studies` and the documentation take
 them from here.
 """
@@ -11,17 +11,23 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import math
 import pkgutil
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from joulerig.analysis.compare import cells
 from joulerig.analysis.results.campaign import Campaign
-from joulerig.analysis.studies.claims import Verdict
+from joulerig.analysis.runs import pace
+from joulerig.analysis.studies import attempts
+from joulerig.analysis.studies.attempts import Attempt
+from joulerig.analysis.studies.claims import Measured, Verdict, joined
+from joulerig.analysis.studies.registration import Registration, cells_not_run
 from joulerig.analysis.studies.study import Study
 
+SAME_SLOWNESS = 0.05  # how far a run's slowness may be from the one that was asked for
 _INDEX_HEAD = "| study | reference | playbook |\n"
 
 
@@ -49,17 +55,52 @@ def find_study(campaign: Campaign) -> Study | None:
 
 
 def verdicts(campaign: Campaign) -> list[Verdict]:
-    """Judge each claim of the campaign's study.
+    """Judge each claim of the campaign's study by this campaign alone, as one attempt.
 
-    They are judged separately for each level of the factors that the study does not know. Empty
-    where the campaign repeats no study.
+    Empty where the campaign repeats no study.
+    """
+    mine = attempt(campaign)
+    return attempts.judge([mine], mine.registration)
+
+
+def attempt(campaign: Campaign) -> Attempt:
+    """Return what a campaign measured of each claim of its study, as an attempt.
+
+    It is measured separately for each level of the factors that the study does not know.
     """
     study = find_study(campaign)
-    return [
-        replace(verdict, where=f"{verdict.where}, {levels}" if levels else verdict.where)
+    registration = Registration.read(campaign.definition)
+    measured = [
+        replace(one, where=f"{one.where}, {levels}" if levels else one.where)
         for levels, part in (split_by_other_factors(campaign) if study else ())
-        for verdict in study.verdicts(part)
+        for one in _with_missing_cells(study.measure(part), part, registration)
     ]
+    return Attempt(campaign.id, _slow_motion(campaign), campaign.virtual, registration, measured)
+
+
+def _with_missing_cells(
+    measured: Iterable[Measured], campaign: Campaign, registration: Registration | None
+) -> Iterator[Measured]:
+    """Yield what was measured, each with the cells of its claim that did not run."""
+    for one in measured:
+        cells = registration.claim(one.claim.key).cells if registration else {}
+        missing = cells_not_run(cells, one.levels, campaign.runs)
+        yield replace(one, obstacle=joined(missing, one.obstacle))
+
+
+def _slow_motion(campaign: Campaign) -> float | None:
+    """Return the factor of slow motion that was asked for, if all runs had it; else theirs.
+
+    Hosts under KVM are not slowed down whatever was asked for. None where runs differ, or neither
+    is known.
+    """
+    asked, measured = campaign.definition.get("slow_motion"), pace.slowness(campaign)
+    if isinstance(asked, int | float) and all(
+        math.isclose(k, asked, rel_tol=SAME_SLOWNESS) for k in measured or ()
+    ):
+        return float(asked)
+    least, most = measured or (None, None)
+    return least if least == most else None
 
 
 def split_by_other_factors(campaign: Campaign) -> list[tuple[str, Campaign]]:

@@ -13,13 +13,14 @@ kyber, ext4, btrfs, f2fs and jfs run too and take no part in a claim. ReiserFS l
 6.13: its runs are `not-run` there.
 
 **Judged.** "First": the best named cell's AI over the best other one's of the study's own
-combinations, above 1. For "under any scheduler" each scheduler is judged separately. ext3 over
-ext2: J/op, of the schedulers and blocks that have both. In addition (inferred): J/op above idle
-power. It follows from what is written and flushed, not from how long that takes, so it is judged
-also where the drive does not set the pace, and the volume and flushes of an operation that it comes
-from are shown. Deadline: AI of the two others over its own, of the file systems and blocks that
-have all three. "Mostly" in the study is each drive and workload here. Energy is judged only where
-the drive set the pace.
+combinations, above 1. No cell is picked by its result: the interval is of each named cell over each
+other one, all at once. For "under any scheduler" each scheduler is judged separately, and all five
+file systems must have run. ext3 over ext2: J/op, of the schedulers and blocks that have both. In
+addition (inferred): J/op above idle power, also where the drive does not set the pace, with the
+volume and flushes of an operation that it comes from. Deadline: AI of the two others over its own,
+of the file systems and blocks that have all three. "Mostly" in the study is each drive and workload
+here. AI is judged only where the drive set the pace. Where a load left more than 5 % of its writes
+in the page cache, AI is to quiescence, and the claim is open if a run did not come back to idle.
 
 **Where the journal is the only difference.** varmail has 16 threads. Where they sync at the same
 time, they share a commit of ext3's journal, which turns many flushes into one; ext2 flushes for
@@ -29,33 +30,35 @@ one thread, which shares no commit: ext3 writes the journal in addition to what 
 flushes twice. That ext2 takes less there is a separate claim (`journal_alone`, inferred), which
 takes runs with ext2 and ext3 only.
 
-**On the virtual lab** NILFS2 is not first on fileserver, and what was counted says why. In the
-short form's 3 s it wrote 14.0 kB an operation and ext2 6.3 kB, where the load itself wrote 12.6 kB:
-fileserver syncs nothing, so ext2 leaves half in the page cache, some of it to be deleted there,
-while NILFS2 writes it all as segments. Its writes are five to six times as large (128 kB). Of
-the threads' time 0.43 went into its deletes, 0.05 into ext2's: no file can be deleted while a
-segment is collected.
+**On the virtual lab** fileserver is open. In the short form's 3 s NILFS2 wrote 14.0 kB an operation
+and ext2 6.3 kB, where the load itself wrote 12.6 kB: fileserver syncs nothing, so ext2 leaves half
+in the page cache, some of it to be deleted there, while NILFS2 writes it all as segments. So their
+AI is not of the same work. Of the threads' time 0.43 went into NILFS2's deletes, 0.05 into ext2's:
+no file can be deleted while a segment is collected.
 
 **Figure.** The heat maps of AI, and Cemp, which every report has.
 
 **Inferred.** AI as work per joule (performance over mean power), and the formula of Cemp, which no
 available text gives. Both are marked as inferred wherever they are shown.
 
-The short form is the three workloads on one SSD with three file systems, and varmail by one thread
-with two.
+The short form is varmail with all schedulers and fileserver with one, on one SSD with the study's
+five file systems, and varmail by one thread with two. Webserver is left to the full form: its drive
+set the pace for at most 47 % of the time at slow motion 20.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from joulerig.analysis.compare import cells as comparison
-from joulerig.analysis.energy import indicator
+from joulerig.analysis.results import power_points, run_file
 from joulerig.analysis.results.campaign import Campaign, Run
-from joulerig.analysis.runs import derived
+from joulerig.analysis.runs import derived, idle, over_time, quiescence
+from joulerig.analysis.runs.idle import Idle
 from joulerig.analysis.studies import claims
-from joulerig.analysis.studies.claims import Claim, Verdict
+from joulerig.analysis.studies.claims import Claim, Measured
 from joulerig.analysis.studies.study import Study
 
 FILESYSTEMS = ("ext2", "ext3", "nilfs2", "reiserfs", "xfs")
@@ -66,8 +69,8 @@ VARMAIL = Claim("varmail", "On varmail ext2 or ext3 has the highest AI, under an
 FILESERVER = Claim("fileserver", "On fileserver NILFS2 has the highest AI, under any scheduler.")
 WEBSERVER = Claim("webserver", "On webserver ext2 or ext3 with CFQ (today: bfq) has the highest AI.")
 JOURNAL = Claim("journal", "ext2, which has no journal, takes less energy for an operation than ext3.")
-# What a load adds above idle power follows from what it writes and flushes, and not from how long
-# that takes: it can be judged also where the drive does not set the pace.
+# What a load adds above idle power follows from what it writes and flushes more than from how long
+# that takes: it is measured also where the drive does not set the pace.
 JOURNAL_ABOVE_IDLE = Claim(
     "journal_above_idle",
     "Above idle power as well, ext2 takes less energy for an operation than ext3.",
@@ -81,7 +84,6 @@ JOURNAL_ALONE = Claim(
     "Where the journal is the only difference (one thread: no syncs share a commit), ext2 takes less energy"
     " above idle power for an operation than ext3.",
     "inferred",
-    from_the_io_path=True,
 )
 DEADLINE_LAST = Claim(
     "deadline", "CFQ and NOOP (today: bfq and none) have a higher AI than Deadline (mq-deadline)."
@@ -89,8 +91,11 @@ DEADLINE_LAST = Claim(
 _EXPECTED = "above 1: AI of the best of these, over that of the best other one"
 
 
-def verdicts(campaign: Campaign) -> list[Verdict]:
-    """Judge the claims by drive.
+Idles = Mapping[str, Idle]  # by run
+
+
+def measure(campaign: Campaign) -> list[Measured]:
+    """Measure the claims by drive.
 
     The best combinations by workload come first, then the two that go through all workloads.
     """
@@ -99,18 +104,20 @@ def verdicts(campaign: Campaign) -> list[Verdict]:
         for run in campaign.runs
         if run.counts and run.filesystem in FILESYSTEMS and run.scheduler in SCHEDULERS
     ]
-    found = []
+    found: list[Measured] = []
+    idles = idle.by_run(campaign)
     for drive in comparison.levels(campaign, "drive", {run.drive for run in campaign.runs}):
         mine = [run for run in counted if run.drive == drive]
-        found += _best(campaign, drive, mine)
+        found += claims.about(_best(campaign, drive, mine, idles), drive=drive)
         for workload in comparison.levels(campaign, "workload", {run.workload for run in campaign.runs}):
             compared = [run for run in mine if run.workload == workload]
-            judge = _journal_alone if workload == ONE_THREAD else _through
-            found += judge(campaign, f"{drive}, {workload}", compared)
+            compare = _journal_alone if workload == ONE_THREAD else _through
+            measured = compare(campaign, f"{drive}, {workload}", compared, idles)
+            found += claims.about(measured, drive=drive, workload=workload)
     return found
 
 
-def _best(campaign: Campaign, drive: str, mine: Sequence[Run]) -> Iterator[Verdict]:
+def _best(campaign: Campaign, drive: str, mine: Sequence[Run], idles: Idles) -> Iterator[Measured]:
     for claim, workload, filesystems, together in (
         (VARMAIL, "varmail", ("ext2", "ext3"), False),
         (FILESERVER, "fileserver", ("nilfs2",), False),
@@ -122,78 +129,127 @@ def _best(campaign: Campaign, drive: str, mine: Sequence[Run]) -> Iterator[Verdi
         elif together:
             named = [run for run in compared if run.filesystem in filesystems and run.scheduler == CFQ]
             others = [run for run in compared if run not in named]
-            yield _first(campaign, claim, drive, named, others)
+            yield _first(campaign, claim, drive, named, others, idles)
         else:
             for scheduler in SCHEDULERS:
                 with_it = [run for run in compared if run.scheduler == scheduler]
                 named = [run for run in with_it if run.filesystem in filesystems]
                 others = [run for run in with_it if run not in named]
                 if with_it:
-                    yield _first(campaign, claim, f"{drive}, {scheduler}", named, others)
+                    found = _first(campaign, claim, f"{drive}, {scheduler}", named, others, idles)
+                    yield from claims.about([found], scheduler=scheduler)
 
 
 def _first(
-    campaign: Campaign, claim: Claim, where: str, named: Sequence[Run], others: Sequence[Run]
-) -> Verdict:
-    """Judge whether the best cell of `named` is above the best one of `others`."""
+    campaign: Campaign, claim: Claim, where: str, named: Sequence[Run], others: Sequence[Run], idles: Idles
+) -> Measured:
+    """Measure how far the best cell of `named` is above the best one of `others`.
+
+    Which cells these are is not taken from the data (`claims.first_over`); the note names those
+    that the means put first.
+    """
     if not named or not others:
         lacking = "the claim's" if not named else "any other"
         return claims.undecided(claim, where, f"no run of {lacking} combinations has joules", _EXPECTED)
-    one, other = _best_cell(named), _best_cell(others)
-    found = claims.greater(
-        claim, where, claims.ratio(one, other, _ai), _EXPECTED, claims.paced_by_host(campaign, [*one, *other])
+    work = _work_per_joule(campaign, [*named, *others], idles)
+    sides = [_by_cell(runs) for runs in (named, others)]
+    effect = claims.first_over(*sides, work.per_joule)
+    best, other = (max(cells, key=lambda runs: (_mean(runs, work.per_joule), _name(runs))) for cells in sides)
+    return claims.greater(
+        claim, where, effect, _EXPECTED, work.obstacle, f"by means {_name(best)} over {_name(other)}"
     )
-    which = f"{_name(one)} over {_name(other)}"
-    return replace(found, why=f"{which}; {found.why}" if found.why else which)
 
 
-def _through(campaign: Campaign, where: str, compared: Sequence[Run]) -> Iterator[Verdict]:
-    def joules(run: Run) -> float | None:
-        return _per_op(campaign, run, "joules")
-
+def _through(campaign: Campaign, where: str, compared: Sequence[Run], idles: Idles) -> Iterator[Measured]:
     ext3, ext2 = _journalled_or_not(compared)
     both, deadline = _alike(compared, "filesystem", lambda run: run.scheduler, {CFQ, NOOP}, {DEADLINE})
-    for claim, first, second, figure, expected in (
-        (JOURNAL, ext3, ext2, joules, "above 1: J/op, ext3 over ext2"),
-        (DEADLINE_LAST, both, deadline, _ai, "above 1: AI, mean of both over mq-deadline's"),
+    for claim, first, second, expected in (
+        (JOURNAL, ext2, ext3, "above 1: J/op, ext3 over ext2"),
+        (DEADLINE_LAST, both, deadline, "above 1: AI, mean of both over mq-deadline's"),
     ):
         if first and second:
-            why = claims.paced_by_host(campaign, [*first, *second])
-            yield claims.greater(claim, where, claims.ratio(first, second, figure), expected, why)
+            work = _work_per_joule(campaign, [*first, *second], idles)
+            effect = claims.ratio(first, second, work.per_joule)
+            yield claims.greater(claim, where, effect, expected, work.obstacle)
     if ext3 and ext2:
-        yield _above_idle(campaign, JOURNAL_ABOVE_IDLE, where, ext3, ext2)
+        yield _above_idle(campaign, JOURNAL_ABOVE_IDLE, where, ext3, ext2, idles)
 
 
-def _journal_alone(campaign: Campaign, where: str, compared: Sequence[Run]) -> Iterator[Verdict]:
+def _journal_alone(
+    campaign: Campaign, where: str, compared: Sequence[Run], idles: Idles
+) -> Iterator[Measured]:
     ext3, ext2 = _journalled_or_not(compared)
     if ext3 and ext2:
-        yield _above_idle(campaign, JOURNAL_ALONE, where, ext3, ext2)
+        yield _above_idle(campaign, JOURNAL_ALONE, where, ext3, ext2, idles)
 
 
 def _above_idle(
-    campaign: Campaign, claim: Claim, where: str, ext3: Sequence[Run], ext2: Sequence[Run]
-) -> Verdict:
-    """Judge the joules above idle power, and name what they follow from.
+    campaign: Campaign, claim: Claim, where: str, ext3: Sequence[Run], ext2: Sequence[Run], idles: Idles
+) -> Measured:
+    """Measure the joules above idle power, and name what they follow from.
 
-    That is the volume and the flushes of an operation.
+    That is the volume and the flushes of an operation. Open where a drive was not seen at rest.
     """
 
     def ratio(name: str) -> claims.Effect | None:
-        return claims.ratio(ext3, ext2, lambda run: _per_op(campaign, run, name))
+        return claims.ratio(ext3, ext2, lambda run: _per_op(campaign, run, name, idles[run.id]))
 
-    found = claims.greater(claim, where, ratio("dynamic_joules"), "above 1: J/op above idle, ext3 over ext2")
     parts = [
         f"{effect.value:.3g} times the {what}"
         for what, name in (("bytes written", "block_write_bytes"), ("flushes", "flushes"))
         if (effect := ratio(name)) is not None
     ]
-    counted = f"ext3 took {' and '.join(parts)} of ext2" if parts else ""
-    return replace(found, why="; ".join(filter(None, (counted, found.why))))
+    note = f"ext3 took {' and '.join(parts)} of ext2" if parts else ""
+    unknown = next((idles[run.id].why for run in (*ext3, *ext2) if idles[run.id].watts is None), "")
+    unknown = f"idle power is not known: {unknown}" if unknown else ""
+    obstacle = claims.joined(claims.left_in_cache(campaign, [*ext3, *ext2]), unknown)
+    expected = "above 1: J/op above idle, ext3 over ext2"
+    return claims.greater(claim, where, ratio("dynamic_joules"), expected, obstacle, note)
 
 
-def _per_op(campaign: Campaign, run: Run, name: str) -> float | None:
+@dataclass(frozen=True)
+class _Work:
+    """Work per joule of runs that are compared, and why it says nothing of a drive, if it does not.
+
+    `joules`: by run.
+    """
+
+    joules: Mapping[str, float | None]
+    obstacle: str
+
+    def per_joule(self, run: Run) -> float | None:
+        """Return operations a joule."""
+        joules = self.joules[run.id]
+        return run.performance.ops / joules if run.performance and joules else None
+
+
+def _work_per_joule(campaign: Campaign, runs: Sequence[Run], idles: Idles) -> _Work:
+    """Return work per joule, to quiescence where a load left work in the page cache.
+
+    Of all the runs then, and only where all came back to idle: otherwise the work that is left is
+    an obstacle.
+    """
+    paced, left = claims.paced_by_host(campaign, runs), claims.left_in_cache(campaign, runs)
+    if left:
+        settled = {run.id: _joules_to_quiescence(run, idles[run.id]) for run in runs}
+        if None not in settled.values():
+            return _Work(settled, paced)
+    return _Work({run.id: run.result.ai_joules for run in runs}, claims.joined(paced, left))
+
+
+def _joules_to_quiescence(run: Run, idle: Idle) -> float | None:
+    """Return the joules of a load and of what came after; None where it did not come to idle."""
+    try:
+        power = over_time.read_run(run)
+    except (power_points.PowerFileError, run_file.RunFileError):
+        return None
+    after = quiescence.after_load(run, idle, power)
+    return after.total(run.result.ai_joules) if after.state == quiescence.State.SETTLED else None
+
+
+def _per_op(campaign: Campaign, run: Run, name: str, idle: Idle) -> float | None:
     """Return one of a run's `derived.amounts` for each operation; None where it is not known."""
-    found = derived.amounts(campaign, run)
+    found = derived.amounts(campaign, run, idle)
     amount, ops = found.get(name), found.get("ops")
     return amount / ops if amount is not None and ops else None
 
@@ -221,25 +277,20 @@ def _alike(
     return runs_named(first), runs_named(second)
 
 
-def _best_cell(runs: Sequence[Run]) -> list[Run]:
-    """Return the runs of the cell with the greatest AI."""
+def _by_cell(runs: Sequence[Run]) -> list[list[Run]]:
+    """Return the runs of each cell, by name."""
     cells: dict[str, list[Run]] = {}
     for run in runs:
         cells.setdefault(run.cell, []).append(run)
-    return max(cells.values(), key=lambda compared: (_ai_of_cell(compared), compared[0].cell))
+    return [cells[name] for name in sorted(cells)]
 
 
-def _ai_of_cell(runs: Sequence[Run]) -> float:
-    work, joules = [run.performance.ops for run in runs], [run.result.ai_joules for run in runs]
-    return indicator.ratio_of_sums(work, joules).mean
+def _mean(runs: Sequence[Run], figure: claims.Figure) -> float:
+    return math.fsum(figure(run) or 0.0 for run in runs) / len(runs)
 
 
 def _name(runs: Sequence[Run]) -> str:
     return f"{runs[0].filesystem} with {runs[0].scheduler}"
-
-
-def _ai(run: Run) -> float | None:
-    return run.result.ai_ops_per_joule
 
 
 STUDY = Study(
@@ -258,6 +309,6 @@ STUDY = Study(
         JOURNAL_ALONE,
         DEADLINE_LAST,
     ),
-    verdicts=verdicts,
+    measure=measure,
     figures_elsewhere="The study's figure is the maps of AI, and Cemp, below.",
 )

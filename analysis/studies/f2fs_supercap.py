@@ -21,12 +21,13 @@ ext4 pays two flushes for a journalled fsync, f2fs one.
 
 **Judged**, by drive and write cache: the ratio of operations a second in the first tenth of the
 run's 1 s windows within 5 % of 1.06, in the last tenth within 10 % of 0.67, and whether it fell
-from one to the other (each block's own ratio of ratios). A fall of less than a tenth is none: the
-published one is by a third. Whether it fell throughout: Mann and Kendall's test and Sen's slope of
-the ratio's logarithm over all windows, blocks as groups, with allowance for their autocorrelation.
-In addition, by drive: whether the search for free node numbers takes a larger share of fsync where
-no flush is sent. Where the search took less than 1 % of fsync in every run it does not: what was
-published is a fall by a third. Only where the drive set the pace, but for that.
+from one to the other (each block's own ratio of ratios). A fall of less than a tenth (`least` in
+the playbook) is none: the published one is by a third. Whether it fell throughout: Mann and
+Kendall's test and Sen's slope of the ratio's logarithm over all windows, blocks as groups, with
+allowance for their autocorrelation. In addition, by drive: whether the search for free node numbers
+takes a larger share of fsync where no flush is sent. Where the search took less than 1 % of fsync
+in every run it does not: what was published is a fall by a third. Only where the drive set the
+pace, except for that.
 
 **Figure.** The ratio in windows of a second over the run, a line for each drive and write cache.
 The report's section on changes over the load has energy per operation in the same windows.
@@ -45,7 +46,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +58,7 @@ from joulerig.analysis.runs import over_time
 from joulerig.analysis.runs.over_time import WorkOverTime
 from joulerig.analysis.statistics import trend
 from joulerig.analysis.studies import claims
-from joulerig.analysis.studies.claims import Claim, Verdict
+from joulerig.analysis.studies.claims import Claim, Measured
 from joulerig.analysis.studies.study import Study, StudyFigure
 from joulerig.plural import counted
 
@@ -72,23 +72,22 @@ SEARCH = Claim(
 )
 BEGIN_MARGIN, END_MARGIN = 0.05, 0.10
 LEAST_SHARE = 0.01  # of fsync: a smaller one is nothing of the third that was lost
-LEAST_FALL = 1.1  # the published one is 1.58, over twenty minutes
 NO_FLUSH = "no flush"
 TENTHS = 10  # the begin and the end of a run are a tenth of its windows each
 
 
-def verdicts(campaign: Campaign) -> list[Verdict]:
-    """Judge by drive, flush cost and workload, where there are runs of both file systems.
+def measure(campaign: Campaign) -> list[Measured]:
+    """Measure by drive, flush cost and workload, where there are runs of both file systems.
 
-    The search is judged by drive and workload, where flushes are sent in some runs of f2fs and not
-    in others.
+    The search is measured by drive and workload, where flushes are sent in some runs of f2fs and
+    not in others.
     """
-    judged = []
+    found: list[Measured] = []
     for where, f2fs, ext4 in pairs(campaign):
         runs = [*f2fs, *ext4]
-        why = claims.paced_by_host(campaign, runs)
+        why = claims.no_measure_of_a_drive(campaign, runs)
         works = read_works(runs)
-        ends = {run: found for run, work in works.items() if (found := _ends(work)) is not None}
+        ends = {run: both for run, work in works.items() if (both := _ends(work)) is not None}
         if len(ends) < len(runs):
             why = why or "a run reported nothing while it ran"
         begin, end, fall = (
@@ -97,19 +96,21 @@ def verdicts(campaign: Campaign) -> list[Verdict]:
             )
             for of in (lambda begin, _: begin, lambda _, end: end, lambda begin, end: begin / end)
         )
-        judged += [
+        measured = [
             claims.within_margin(BEGINS, where, begin, 1.06, BEGIN_MARGIN, why),
             claims.within_margin(ENDS, where, end, 0.67, END_MARGIN, why),
-            claims.greater(FALLS, where, fall, "above 1: ratio at first, over at last", why, LEAST_FALL),
+            claims.greater(FALLS, where, fall, "above 1: ratio at first, over at last", why),
             _trend(where, f2fs, ext4, works, why),
         ]
-    return judged + list(_search(campaign))
+        cache = {"write_cache": f2fs[0].factors["write_cache"]} if "write_cache" in f2fs[0].factors else {}
+        found += claims.about(measured, drive=f2fs[0].drive, workload=f2fs[0].workload, **cache)
+    return found + list(_search(campaign))
 
 
 def _trend(
     where: str, f2fs: Sequence[Run], ext4: Sequence[Run], works: Mapping[str, WorkOverTime], why: str
-) -> Verdict:
-    """Judge the trend of the ratio over all windows of the run.
+) -> Measured:
+    """Measure the trend of the ratio over all windows of the run.
 
     Mann and Kendall's test and Sen's slope of the ratio's logarithm, blocks as groups, the memory
     of the series allowed for.
@@ -125,14 +126,10 @@ def _trend(
     if fitted is None:
         return claims.undecided(THROUGHOUT, where, why or "the windows are too few for a trend", expected)
     span = max(float(instants[-1] - instants[0]) for instants, _ in found)
-    value, low, high = (
-        None if slope is None else math.exp(-slope * span)
-        for slope in (fitted.slope, fitted.high, fitted.low)
-    )
-    effect = claims.Effect(value, low, high, len(found))
-    verdict = claims.greater(THROUGHOUT, where, effect, expected, why, LEAST_FALL)
-    measured = f"p {fitted.p:.2g} of no trend, {counted(sum(len(values) for _, values in found), 'window')}"
-    return replace(verdict, why="; ".join(filter(None, (measured, verdict.why))))
+    low, high = (None if slope is None else math.exp(-slope * span) for slope in (fitted.high, fitted.low))
+    effect = claims.Effect.of_interval(math.exp(-fitted.slope * span), low, high, len(found))
+    note = f"p {fitted.p:.2g} of no trend, {counted(sum(len(values) for _, values in found), 'window')}"
+    return claims.greater(THROUGHOUT, where, effect, expected, why, note)
 
 
 def over_run(
@@ -158,7 +155,7 @@ def over_run(
     return found
 
 
-def _search(campaign: Campaign) -> Iterator[Verdict]:
+def _search(campaign: Campaign) -> Iterator[Measured]:
     expected = "above 1: share of the search in fsync, without flushes over with them"
     found: dict[str, dict[bool, list[Run]]] = {}
     for run in campaign.runs:
@@ -168,22 +165,31 @@ def _search(campaign: Campaign) -> Iterator[Verdict]:
     for where, sides in found.items():
         if len(sides) < 2:
             continue
-        shares = {run.id: share_of_search(run) for runs in sides.values() for run in runs}
-        known = [share for share in shares.values() if share is not None]
-        if not known:
-            yield claims.undecided(SEARCH, where, "the search was not timed", expected)
-            continue
-        measured = f"it took {100 * min(known):.2g} to {100 * max(known):.2g} % of fsync"
-        effect = claims.ratio(sides[True], sides[False], lambda run, shares=shares: shares[run.id])
-        why = claims.paced_by_host(campaign, [*sides[True], *sides[False]])
-        if max(known) < LEAST_SHARE:  # that is counted, whatever set the pace
-            reason = f"{measured}: less than {100 * LEAST_SHARE:.2g} %, the least that was meant"
-            yield Verdict(SEARCH, where, claims.DOES_NOT, expected, effect, reason)
-            continue
-        if min(known) == 0:
-            why = why or "there is no ratio where no sync waited for a search"
-        verdict = claims.greater(SEARCH, where, effect, expected, why)
-        yield replace(verdict, why="; ".join(filter(None, (measured, verdict.why))))
+        run = sides[True][0]
+        measured = _search_of(campaign, where, sides[True], sides[False], expected)
+        yield from claims.about([measured], drive=run.drive, workload=run.workload)
+
+
+def _search_of(
+    campaign: Campaign, where: str, without: Sequence[Run], with_flushes: Sequence[Run], expected: str
+) -> Measured:
+    runs = [*without, *with_flushes]
+    shares = {run.id: share_of_search(run) for run in runs}
+    known = [share for share in shares.values() if share is not None]
+    if not known:
+        return claims.undecided(SEARCH, where, "the search was not timed", expected)
+    note = f"it took {100 * min(known):.2g} to {100 * max(known):.2g} % of fsync"
+    if max(known) < LEAST_SHARE:  # that is counted, whatever set the pace
+        note += f": less than {100 * LEAST_SHARE:.2g} %, the least that was meant"
+        blocks = len({run.block for run in runs})
+        of_all = claims.Effect(max(known), min(known), max(known), blocks)
+        least = f"above {LEAST_SHARE:g}: share of the search in fsync, of every run"
+        return Measured(SEARCH, where, least, of_all, (LEAST_SHARE, math.inf), note=note)
+    why = claims.no_measure_of_a_drive(campaign, runs)
+    if min(known) == 0:
+        why = why or "there is no ratio where no sync waited for a search"
+    effect = claims.ratio(without, with_flushes, lambda run: shares[run.id])
+    return claims.greater(SEARCH, where, effect, expected, why, note)
 
 
 def share_of_search(run: Run) -> float | None:
@@ -283,7 +289,7 @@ STUDY = Study(
         THROUGHOUT,
         SEARCH,
     ),
-    verdicts=verdicts,
+    measure=measure,
     figures=(
         StudyFigure(
             _draw_ratio_over_time,

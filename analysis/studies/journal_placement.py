@@ -41,7 +41,7 @@ amortised commits give more.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -49,7 +49,7 @@ from joulerig.analysis.drawing import COLOURS, INK, Svg, canvas, to_svg
 from joulerig.analysis.results.campaign import Campaign, ResultsError, Run
 from joulerig.analysis.results.schema import Status
 from joulerig.analysis.studies import claims
-from joulerig.analysis.studies.claims import Claim, Verdict
+from joulerig.analysis.studies.claims import Claim, Measured
 from joulerig.analysis.studies.study import Study, StudyFigure
 
 MIB = 2**20
@@ -61,7 +61,9 @@ SEEKS = Claim(
 )
 EXTERNAL = Claim("external", "With an external journal more is written in a second.")
 AMORTISE = Claim("amortise", "With a commit for many writes more is written in a second.")
-UPDATES = Claim("updates", "With a commit for many writes the journal is updated less often.")
+UPDATES = Claim(
+    "updates", "With a commit for many writes the journal is updated less often.", from_the_io_path=True
+)
 ORDER = Claim("order", "Amortised commits give more than an external journal.", "inferred")
 ENERGY = Claim("energy", "With an external journal a megabyte takes less energy.", "inferred")
 
@@ -73,10 +75,15 @@ class Placements:
     `external` is by the journal's drive.
     """
 
-    where: str
+    levels: Mapping[str, str]
     internal: list[Run]
     amortised: list[Run]
     external: Mapping[str, list[Run]]
+
+    @property
+    def where(self) -> str:
+        """Return drive and file system."""
+        return ", ".join(self.levels.values())
 
 
 def placements(campaign: Campaign) -> list[Placements]:
@@ -85,8 +92,8 @@ def placements(campaign: Campaign) -> list[Placements]:
     for run in campaign.runs:
         if run.status != Status.OK or not run.performance or not run.performance.syncs:
             continue
-        where = f"{run.drive}, {run.filesystem}"
-        mine = found.setdefault(where, Placements(where, [], [], {}))
+        levels = {"drive": run.drive, "filesystem": run.filesystem}
+        mine = found.setdefault(", ".join(levels.values()), Placements(levels, [], [], {}))
         amortised = (run.performance.write_bytes or 0) / WRITE_BYTES >= AMORTISED * run.performance.syncs
         journal = run.factors.get("journal", "internal")
         if journal == "internal":
@@ -134,17 +141,20 @@ def mb_per_second(run: Run) -> float | None:
     return run.performance.mb_per_second if run.performance else None
 
 
-def verdicts(campaign: Campaign) -> list[Verdict]:
-    """Judge by drive and file system, and by the journal's drive where there is one."""
-    return [one for mine in placements(campaign) for one in _judge_placements(campaign, mine)]
+def measure(campaign: Campaign) -> list[Measured]:
+    """Measure by drive and file system, and by the journal's drive where there is one."""
+    return [one for mine in placements(campaign) for one in _measure_placements(campaign, mine)]
 
 
-def _judge_placements(campaign: Campaign, mine: Placements) -> Iterator[Verdict]:
+def _measure_placements(campaign: Campaign, mine: Placements) -> Iterator[Measured]:
     def greater(
-        claim: Claim, where: str, first: Sequence[Run], second: Sequence[Run], figure, what: str, paced=True
-    ) -> Verdict:
-        why = claims.paced_by_host(campaign, [*first, *second]) if paced and first and second else ""
-        return claims.greater(claim, where, claims.ratio(first, second, figure), f"above 1: {what}", why)
+        claim: Claim, where: str, first: Sequence[Run], second: Sequence[Run], figure, what: str
+    ) -> Measured:
+        timed = first and second and not claim.from_the_io_path
+        obstacle = claims.no_measure_of_a_drive(campaign, [*first, *second]) if timed else ""
+        effect = claims.ratio(first, second, figure)
+        found = claims.greater(claim, where, effect, f"above 1: {what}", obstacle)
+        return replace(found, levels=mine.levels)
 
     def seeks(run: Run) -> float | None:
         """Return the seeks per MiB, one seek added, so that a run without any has a ratio."""
@@ -153,9 +163,7 @@ def _judge_placements(campaign: Campaign, mine: Placements) -> Iterator[Verdict]
 
     for journal, external in mine.external.items():
         where = f"{mine.where}, journal on {journal}"
-        yield greater(
-            SEEKS, where, mine.internal, external, seeks, "seeks per MiB, internal over external", paced=False
-        )
+        yield greater(SEEKS, where, mine.internal, external, seeks, "seeks per MiB, internal over external")
         yield greater(EXTERNAL, where, external, mine.internal, mb_per_second, "MB/s, external over internal")
         yield greater(ENERGY, where, mine.internal, external, joules_per_mb, "J/MB, internal over external")
         if mine.amortised:
@@ -171,7 +179,6 @@ def _judge_placements(campaign: Campaign, mine: Placements) -> Iterator[Verdict]
                 mine.amortised,
                 updates_per_mib,
                 "journal updates per MiB, each over amortised",
-                paced=False,
             )
         yield greater(
             AMORTISE, mine.where, mine.amortised, mine.internal, mb_per_second, "MB/s, amortised over each"
@@ -228,7 +235,7 @@ STUDY = Study(
         ORDER,
         ENERGY,
     ),
-    verdicts=verdicts,
+    measure=measure,
     figures=(
         StudyFigure(
             _draw_placements,

@@ -40,7 +40,8 @@ ratio that the model expects at these rates.
 **Judged.** Volume ratio within 10 % of 0.25 (0.72), throughput ratio within 15 % of 3.1 (1.2),
 every run within 5 % of the model, with f of an even pace and with f as counted; in addition,
 inferred: a sync takes less energy with the 1 s interval. Throughput and energy only where the drive
-set the pace.
+set the pace. Volume ratios and the model of an even pace depend on the rate of syncs, so on the
+virtual lab on its slow motion; what was counted does not.
 
 **Figure.** KiB written per sync against syncs a second: runs as points, the model as lines.
 
@@ -72,7 +73,7 @@ from joulerig.analysis.results.campaign import Campaign, ResultsError, Run
 from joulerig.analysis.results.schema import Status
 from joulerig.analysis.runs import derived
 from joulerig.analysis.studies import claims
-from joulerig.analysis.studies.claims import Claim, Verdict
+from joulerig.analysis.studies.claims import Claim, Measured
 from joulerig.analysis.studies.study import Study, StudyFigure
 from joulerig.plural import counted
 
@@ -96,6 +97,7 @@ COUNTED = Claim(
 )
 ENERGY = Claim("energy_1s", "With a 1 s mtime interval a sync takes less energy.", "inferred")
 VOLUME_MARGIN, RATE_MARGIN, MODEL_MARGIN = 0.10, 0.15, 0.05
+MODEL_BAND = 1 - MODEL_MARGIN, 1 + MODEL_MARGIN
 
 
 @dataclass(frozen=True)
@@ -185,21 +187,22 @@ def interval_seconds(run: Run) -> float | None:
     return 1.0 / hertz if hertz else None
 
 
-def verdicts(campaign: Campaign) -> list[Verdict]:
-    """Judge by drive and workload, in the order of the campaign's definition."""
+def measure(campaign: Campaign) -> list[Measured]:
+    """Measure by drive and workload, in the order of the campaign's definition."""
     found = points(campaign)
-    judged = []
+    measured: list[Measured] = []
     for drive in cells.levels(campaign, "drive", {run.drive for run in campaign.runs}):
         on_drive = [point for point in found if point.run.drive == drive]
         for workload in cells.levels(campaign, "workload", {run.workload for run in campaign.runs}):
             mine = [point for point in on_drive if point.run.workload == workload]
             if any(point.interval != NEVER for point in mine):
-                judged += _workload_verdicts(campaign, f"{drive}, {workload}", mine)
-        judged += _model(drive, on_drive)
-    return judged
+                compared = _measure_workload(campaign, f"{drive}, {workload}", mine)
+                measured += claims.about(compared, drive=drive, workload=workload)
+        measured += claims.about(_model(drive, on_drive), drive=drive)
+    return measured
 
 
-def _workload_verdicts(campaign: Campaign, where: str, mine: Sequence[Point]) -> list[Verdict]:
+def _measure_workload(campaign: Campaign, where: str, mine: Sequence[Point]) -> list[Measured]:
     second = [point for point in mine if point.interval == SECOND]
     found = []
     for tick, (volume, less), (rate, more) in (
@@ -212,14 +215,12 @@ def _workload_verdicts(campaign: Campaign, where: str, mine: Sequence[Point]) ->
         if not second:
             why = "no file system with 128-byte inodes ran"
         runs = [point.run for point in (*long, *short)]
-        host = why or claims.paced_by_host(campaign, runs)
+        host = why or claims.no_measure_of_a_drive(campaign, runs)
         volumes = claims.within_margin(
             volume, where, _ratio(long, short, attrgetter("kibibytes")), less, VOLUME_MARGIN, why
         )
-        if volumes.verdict == claims.DOES_NOT:
-            volumes = dataclasses.replace(volumes, why=_at_these_rates(long, short))
         found += [
-            volumes,
+            dataclasses.replace(volumes, note=_at_these_rates(long, short)),
             claims.within_margin(
                 rate, where, _ratio(long, short, attrgetter("rate")), more, RATE_MARGIN, host
             ),
@@ -257,17 +258,19 @@ def _standing_for(tick: float, mine: Sequence[Point]) -> tuple[list[Point], str]
 
 
 def _at_these_rates(long: Sequence[Point], short: Sequence[Point]) -> str:
-    """Describe the ratio of volumes that the model expects.
+    """Describe the ratio of volumes that the model expects; empty without runs of both.
 
     It depends on how many syncs there are in a second.
     """
     expected = _ratio(long, short, attrgetter("modelled_kibibytes"))
+    if expected is None:
+        return ""
     rates = [point.rate for point in (*long, *short)]
     return f"{expected.value:.3g} by the model, at {min(rates):.0f} to {max(rates):.0f} syncs a second"
 
 
-def _model(drive: str, mine: Sequence[Point]) -> list[Verdict]:
-    """Judge the model on all points, with f of the model and with f as counted."""
+def _model(drive: str, mine: Sequence[Point]) -> list[Measured]:
+    """Measure the model on all points, with f of the model and with f as counted."""
     if not mine:
         why = "no run has syncs, block-layer counts and a known mtime interval"
         return [claims.undecided(claim, drive, why) for claim in (MODEL, COUNTED)]
@@ -276,25 +279,26 @@ def _model(drive: str, mine: Sequence[Point]) -> list[Verdict]:
     if uneven := [point for point in with_count if point.counted < (1 - MODEL_MARGIN) * point.part]:
         least = min(uneven, key=lambda point: point.counted / point.part)
         cause = f"the pace is uneven: f is {least.part:.2f} modelled and {least.counted:.2f} counted at worst"
-        found = [dataclasses.replace(one, why=f"{one.why}; {cause}") for one in found]
+        found = [dataclasses.replace(one, note=f"{one.note}; {cause}") for one in found]
     if all(point.interval == NEVER for point in with_count):
         return [*found, claims.undecided(COUNTED, drive, "no load counted its stamps")]
     return [*found, _farthest(COUNTED, drive, with_count, lambda point: _kibibytes(point.counted))]
 
 
-def _farthest(claim: Claim, drive: str, mine: Sequence[Point], modelled: Callable[[Point], float]) -> Verdict:
-    """Judge by the point that is farthest from what was modelled."""
+def _farthest(
+    claim: Claim, drive: str, mine: Sequence[Point], modelled: Callable[[Point], float]
+) -> Measured:
+    """Measure the point that is farthest from what was modelled."""
     over = sorted(point.kibibytes / modelled(point) for point in mine)
     worst = max(over, key=lambda one: abs(math.log(one)))
     blocks = len({point.run.block for point in mine})
-    low, high = 1 - MODEL_MARGIN, 1 + MODEL_MARGIN
-    return Verdict(
+    return Measured(
         claim,
         drive,
-        claims.HOLDS if all(low <= one <= high for one in over) else claims.DOES_NOT,
-        f"{low:.3g} to {high:.3g}: measured over modelled volume, of every run",
+        f"{MODEL_BAND[0]:.3g} to {MODEL_BAND[1]:.3g}: measured over modelled volume, of every run",
         claims.Effect(worst, over[0], over[-1], blocks),
-        f"the worst of {counted(len(over), 'run')}, and from the least to the greatest of them",
+        MODEL_BAND,
+        note=f"the worst of {counted(len(over), 'run')}, and from the least to the greatest of them",
     )
 
 
@@ -363,7 +367,7 @@ STUDY = Study(
         COUNTED,
         ENERGY,
     ),
-    verdicts=verdicts,
+    measure=measure,
     figures=(
         StudyFigure(
             _draw_volume_by_rate,

@@ -21,19 +21,16 @@ are synced; nothing else is known here of the published traces, so no claim is j
 lab, where memory has no model of time. And what follows from DAX: after the load at most 1 % of its
 files' pages are in the page cache (mincore; `caches_after` in a run's settings), where runs without
 DAX leave at least 10 %. Every run counts, not a mean. In addition (inferred), by workload: whether
-an operation takes less time by DAX than through the page cache, for ext4 and for xfs on one drive.
-Both ways are the processor's work over one memory, so it is judged on the virtual lab too where
-slow motion makes the emulated processor at least as fast as the machine (or KVM runs it).
+an operation takes less time by DAX than through the page cache, for ext4 and for xfs on one drive;
+open where the load through the page cache left more than 5 % of its writes there. On the virtual
+lab it is never judged: both ways are the processor's copying, and an emulated one has another cost
+of that.
 
-**On the virtual lab** Postmark takes longer by DAX, as what was counted says. It syncs nothing:
-through ext4's page cache no write reached the memory during the load, as most files are deleted
-before they are written back. By DAX the 8.8 kB that an operation writes are in the memory at once,
-and ext4 clears each block first that it allocates for them: 2.95 writes of 4 kB an operation
-through the block layer.
-
-The load like TPC-C's takes 10 % longer by DAX, and less passes the block layer there: 1.11 writes
-of 3.4 kB a transaction against 1.80 of 8.0 kB. Its order-status, which writes nothing, takes longer
-as well (median 126 us against 106): it is the processor's way into a file that is longer.
+**On the virtual lab** Postmark took longer by DAX. It syncs nothing: through ext4's page cache no
+write reached the memory during the load, as most files are deleted before they are written back. By
+DAX the 8.8 kB that an operation writes are in the memory at once, and ext4 clears each block first
+that it allocates for them: 2.95 writes of 4 kB an operation through the block layer. So the two did
+not do the same work.
 
 **Figure.** Time of an operation over that on ext4 with DAX, by workload and file system (normalised
 execution time); of replayed traces, where the time goes: reads, writes, fsyncs, unlinks.
@@ -47,26 +44,24 @@ TPC-C's and both traces on the NVDIMM.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from joulerig.analysis.compare import cells
 from joulerig.analysis.drawing import COLOURS, HATCHES, INK, LEGEND_ABOVE, Svg, canvas, to_svg
-from joulerig.analysis.energy import meters
 from joulerig.analysis.results.campaign import Campaign, ResultsError, Run
-from joulerig.analysis.results.schema import PhaseName, Status
+from joulerig.analysis.results.schema import Status
 from joulerig.analysis.studies import claims
-from joulerig.analysis.studies.claims import Claim, Effect, Verdict
+from joulerig.analysis.studies.claims import Claim, Effect, Measured
 from joulerig.analysis.studies.study import Study, StudyFigure
 
 HEIGHT_INCHES = 2.9
 PMFS, HINFS = "pmfs", "hinfs"
 MARGIN = 0.10
-ALMOST = 0.95  # of the slow motion with which the emulated processor is as fast as the machine
 LEAST_CACHED = 0.10  # of the pages of a load's files, after a load through the page cache
 MOST_CACHED = 0.01  # and after one past it
+BYPASSED = 0.0, MOST_CACHED
 
 BYPASS = Claim("bypass", "Writes by DAX bypass the page cache.", "inferred", from_the_io_path=True)
 DAX = Claim("dax", "An operation takes less time by DAX than through the page cache.", "inferred")
@@ -101,19 +96,19 @@ TIMES = (
 )
 
 
-def verdicts(campaign: Campaign) -> list[Verdict]:
-    """Judge by drive whether DAX bypassed the page cache, then what was published.
+def measure(campaign: Campaign) -> list[Measured]:
+    """Measure by drive whether DAX bypassed the page cache, then what was published.
 
-    What was published of PMFS and HiNFS is judged once where no drive was to run them.
+    What was published of PMFS and HiNFS is measured once where no drive was to run them.
     """
     found = []
     drives = cells.levels(campaign, "drive", {run.drive for run in campaign.runs})
     by_drive = {drive: [run for run in campaign.runs if run.drive == drive] for drive in drives}
     for drive, mine in by_drive.items():
-        found += _bypass(drive, mine)
-        found += _dax(campaign, drive, mine)
+        here = [*_bypass(drive, mine), *_dax(campaign, drive, mine)]
         if any(run.filesystem in (PMFS, HINFS) for run in mine):
-            found += _times(campaign, drive, mine)
+            here += _times(campaign, drive, mine)
+        found += claims.about(here, drive=drive)
     if all(run.filesystem not in (PMFS, HINFS) for run in campaign.runs):
         found += _times(campaign, ", ".join(drives), campaign.runs)
     return found
@@ -166,8 +161,8 @@ def by_dax(run: Run) -> bool | None:
         return None
 
 
-def _bypass(drive: str, mine: list[Run]) -> Iterator[Verdict]:
-    """Judge the bypass of all runs, not of a mean: one that is cached denies it."""
+def _bypass(drive: str, mine: list[Run]) -> Iterator[Measured]:
+    """Measure the bypass of all runs, not of a mean: one that is cached denies it."""
     shares: dict[bool, list[float]] = {True: [], False: []}
     for run in mine:
         dax, share = by_dax(run), cached_share(run)
@@ -182,19 +177,17 @@ def _bypass(drive: str, mine: list[Run]) -> Iterator[Verdict]:
         return
     blocks = len({run.block for run in mine})
     effect = Effect(max(past), min(past), max(past), blocks)
+    obstacle = note = ""
     if not through:
-        yield Verdict(BYPASS, drive, claims.OPEN, expected, effect, "no run without DAX to compare with")
-    elif max(past) > MOST_CACHED:
-        yield Verdict(BYPASS, drive, claims.DOES_NOT, expected, effect, "")
-    elif min(through) < LEAST_CACHED:
-        why = f"a load without DAX left {min(through):.2g} cached: the files cannot tell"
-        yield Verdict(BYPASS, drive, claims.OPEN, expected, effect, why)
+        obstacle = "no run without DAX to compare with"
+    elif max(past) <= MOST_CACHED and min(through) < LEAST_CACHED:
+        obstacle = f"a load without DAX left {min(through):.2g} cached: the files cannot tell"
     else:
-        why = f"{min(through):.2g} to {max(through):.2g} without"
-        yield Verdict(BYPASS, drive, claims.HOLDS, expected, effect, why)
+        note = f"{min(through):.2g} to {max(through):.2g} without"
+    yield Measured(BYPASS, drive, expected, effect, BYPASSED, obstacle, note)
 
 
-def _dax(campaign: Campaign, drive: str, mine: Sequence[Run]) -> Iterator[Verdict]:
+def _dax(campaign: Campaign, drive: str, mine: Sequence[Run]) -> Iterator[Measured]:
     compared: dict[tuple[str, str], list[Run]] = {}
     for run in mine:
         if run.status == Status.OK:
@@ -206,28 +199,12 @@ def _dax(campaign: Campaign, drive: str, mine: Sequence[Run]) -> Iterator[Verdic
                 effect = claims.ratio(through, past, seconds_per_op)
                 where = f"{drive}, {workload}, {through_cache}"
                 expected = "above 1: time of an operation, through the page cache over DAX"
-                why = _slow_processor(campaign, [*past, *through])
-                yield claims.greater(DAX, where, effect, expected, why)
+                obstacle = claims.joined(_emulated(campaign), claims.left_in_cache(campaign, through))
+                found = claims.greater(DAX, where, effect, expected, obstacle)
+                yield from claims.about([found], workload=workload)
 
 
-def _slow_processor(campaign: Campaign, runs: Sequence[Run]) -> str:
-    """Return why the processor's own time says nothing; empty on a bench, and under KVM."""
-    if not campaign.virtual:
-        return ""
-    known = meters.subtree(campaign.provenance, "processors")
-    loads: dict[str, list[float]] = {}
-    for run in runs:
-        loads.setdefault(run.host, []).append(run.phases[PhaseName.WORKLOAD].slowness or 1.0)
-    for host, slow in loads.items():
-        needed = float(meters.subtree(known, host).get("slowness") or math.inf)
-        if min(slow) < ALMOST * needed:
-            asked = f", {needed:.3g} is asked for" if math.isfinite(needed) else ""
-            slow_motion = f"slow motion {min(slow):.3g}{asked}"
-            return f"virtual lab: the emulated processor is slower than the machine ({slow_motion})"
-    return ""
-
-
-def _times(campaign: Campaign, drive: str, mine: Sequence[Run]) -> Iterator[Verdict]:
+def _times(campaign: Campaign, drive: str, mine: Sequence[Run]) -> Iterator[Measured]:
     for claim, workloads, published in TIMES:
         compared = [run for run in mine if run.workload in workloads]
         first, second = (
@@ -335,7 +312,7 @@ STUDY = Study(
     reference="Ou, Shu, Lu 2016, EuroSys, doi 10.1145/2901318.2901324",
     factors=("drive", "filesystem", "workload"),
     claims=(BYPASS, DAX, *(claim for claim, _, _ in TIMES)),
-    verdicts=verdicts,
+    measure=measure,
     figures=(
         StudyFigure(
             _draw_times,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from joulerig.analysis.drawing import Svg
 from joulerig.analysis.results.campaign import Campaign
-from joulerig.analysis.studies.claims import Claim, Verdict
+from joulerig.analysis.studies.claims import Claim, Measured
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class Study:
         separately.
     claims : tuple of Claim
         What was published, and what is inferred from it.
-    verdicts : callable
-        Judge the claims in a campaign whose runs differ in `factors` alone.
+    measure : callable
+        Measure the claims in a campaign whose runs differ in `factors` alone.
     figures : tuple of StudyFigure
         The study's own figures, in the order of the report.
     figures_elsewhere : str
@@ -53,7 +53,7 @@ class Study:
     reference: str
     factors: tuple[str, ...]
     claims: tuple[Claim, ...]
-    verdicts: Callable[[Campaign], Iterable[Verdict]]
+    measure: Callable[[Campaign], Iterable[Measured]]
     figures: tuple[StudyFigure, ...] = ()
     figures_elsewhere: str = ""
     name: str = ""

@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from joulerig import atomic
+from joulerig import atomic, spreadsheet
 from joulerig.analysis.agreement import table as agreement
 from joulerig.analysis.audit import campaign as drive_audits
 from joulerig.analysis.audit import table as audit_table
@@ -25,7 +25,7 @@ from joulerig.analysis.compare.cells import Comparison
 from joulerig.analysis.compare.more_joules import quiescent, with_processor
 from joulerig.analysis.drives import endurance, windows
 from joulerig.analysis.energy import meters
-from joulerig.analysis.energy.indicator import Measured, Spread, cell_indicator, within_energy
+from joulerig.analysis.energy.indicator import Measured, Spread, cell_indicator, total, within_energy
 from joulerig.analysis.energy.uncertainty import calibration_state
 from joulerig.analysis.power_states import campaign as power_states
 from joulerig.analysis.power_states import table as states_table
@@ -33,6 +33,8 @@ from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.results.columns import declared_columns, frame_schema
 from joulerig.analysis.results.schema import Performance, PhaseName, Result, RunRow, Status
 from joulerig.analysis.runs import derived, over_time, quiescence, series, steadiness, temperature
+from joulerig.analysis.runs import idle as resting
+from joulerig.analysis.runs.idle import NOT_FOUND, Idle
 from joulerig.analysis.runs.over_time import PowerOverTime
 from joulerig.analysis.runs.quiescence import AfterLoad, State
 from joulerig.analysis.runs.steadiness import Steadiness
@@ -47,6 +49,7 @@ def _types(record: type[Any], *names: str) -> dict[str, Any]:
     return {name: declared_columns(record)[name].frame_type for name in names}
 
 
+_AFTER_LOAD_BOUNDS = ("joules_after_load_low", "joules_after_load_high")
 # Range and slope of each series that is judged in fifths of the load.
 _FIFTHS = ("ops_range", "ops_slope", "watts_range", "watts_slope")
 
@@ -81,6 +84,7 @@ RUN_COLUMNS = {
     "repeated_samples": pl.Int64,
     "surplus_samples": pl.Int64,
     "over_range_samples": pl.Int64,
+    "impossible_samples": pl.Int64,
     "calibration": pl.String,
     **frame_schema(Result),
     **{name: kind for name, kind in frame_schema(Performance).items() if name not in RENAMED},
@@ -89,7 +93,7 @@ RUN_COLUMNS = {
     derived.WHY_NOT_DYNAMIC: pl.String,
     "block_write_bytes": pl.Int64,
     "device_write_bytes": pl.Int64,
-    **dict.fromkeys(derived.RATIOS, pl.Float64),
+    **dict.fromkeys((name for name in derived.RATIOS if name not in derived.AT_REST), pl.Float64),
     **{name: kind for name, kind in frame_schema(RunRow).items() if name not in RENAMED},
     "ai_ops_per_joule_to_quiescence": pl.Float64,
     "joules_after_load": pl.Float64,
@@ -101,6 +105,9 @@ RUN_COLUMNS = {
     **{f"fifths_{name}_percent": pl.Float64 for name in _FIFTHS},
     "temperature_start_celsius": pl.Float64,
     "temperature_end_celsius": pl.Float64,
+    **dict.fromkeys((*derived.AT_REST, *_AFTER_LOAD_BOUNDS), pl.Float64),
+    derived.WHY_NO_IDLE: pl.String,
+    "idle_settled_seconds": pl.Float64,
 }
 
 _OWN = [name for name in declared_columns(RunRow) if name in RUN_COLUMNS]
@@ -150,7 +157,7 @@ CELL_COLUMNS = {
     **dict.fromkeys(derived.VOLUMES, pl.Int64),
     **dict.fromkeys(derived.DYNAMIC_PER_OP, pl.Float64),
     derived.WHY_NOT_DYNAMIC: pl.String,
-    **dict.fromkeys(derived.RATIOS, pl.Float64),
+    **dict.fromkeys((name for name in derived.RATIOS if name not in derived.AT_REST), pl.Float64),
     "may_be_best": pl.Boolean,
     "ai_ops_per_joule_to_quiescence": pl.Float64,
     "joules_after_load": pl.Float64,
@@ -159,26 +166,32 @@ CELL_COLUMNS = {
     "runs_not_steady": pl.Int64,
     "temperature_start_celsius": pl.Float64,
     "temperature_end_celsius": pl.Float64,
+    **dict.fromkeys((*derived.AT_REST, *_AFTER_LOAD_BOUNDS), pl.Float64),
+    derived.WHY_NO_IDLE: pl.String,
+    "runs_at_rest": pl.Int64,
 }
 
 
 OverTime = Mapping[str, PowerOverTime]  # by run
+Idles = Mapping[str, Idle]
 
 
-def runs(campaign: Campaign, over: OverTime | None = None) -> pl.DataFrame:
+def runs(campaign: Campaign, over: OverTime | None = None, idles: Idles | None = None) -> pl.DataFrame:
     """Return one row for each run, in order of execution. Columns: `RUN_COLUMNS`.
 
     What a run does not have is null. `ai_*_energy_low` and `_high`: AI over the energy's interval
     alone. `calibration`: the worst of the run's meters: expired, none, valid; null where none was
     recorded. `peak_watts`: of `over`, which is analysis.runs.over_time.power_by_run's where it is
-    not given. What comes after it: analysis.runs.derived; from `ai_ops_per_joule_to_quiescence` on
-    analysis.runs.quiescence, of runs that count; from `steadiness` on analysis.runs.steadiness.
+    not given; `idles` is analysis.runs.idle.by_run's. What comes after it: analysis.runs.derived;
+    from `ai_ops_per_joule_to_quiescence` on analysis.runs.quiescence, of runs that count; from
+    `steadiness` on analysis.runs.steadiness.
     """
     over = over_time.power_by_run(campaign)[0] if over is None else over
-    after = quiescence.by_run(campaign, over)
+    idles = resting.by_run(campaign) if idles is None else idles
+    after = quiescence.by_run(campaign, over, idles)
     judged = steadiness.by_run(campaign, over)
     rows = [
-        _run_row(campaign, run, over)
+        _run_row(campaign, run, over, idles.get(run.id, NOT_FOUND))
         | _after_load(run, after)
         | _steadiness(judged.get(run.id))
         | _temperatures(campaign, [run])
@@ -188,7 +201,10 @@ def runs(campaign: Campaign, over: OverTime | None = None) -> pl.DataFrame:
 
 
 def cells(
-    campaign: Campaign, compared: Sequence[Comparison] | None = None, over: OverTime | None = None
+    campaign: Campaign,
+    compared: Sequence[Comparison] | None = None,
+    over: OverTime | None = None,
+    idles: Idles | None = None,
 ) -> pl.DataFrame:
     """Return one row for each cell. Columns: `CELL_COLUMNS`.
 
@@ -202,15 +218,16 @@ def cells(
     deviation (n - 1). `status` is ok where every run counts, else the worst of its runs' statuses.
     From `ai_ops_per_joule_interval_low` to `pareto`, and `may_be_best`: of `compared`, which is
     analysis.compare.cells.compare_cells's where it is not given. `peak_watts`: the greatest of its
-    runs', of `over` as in `runs`; bytes are sums over its runs, what follows them
+    runs', of `over` (and `idles`) as in `runs`; bytes are sums over its runs, what follows them
     analysis.runs.derived's. AI to quiescence is blank where that of a run is not known.
     """
     over = over_time.power_by_run(campaign)[0] if over is None else over
-    after, judged = quiescence.by_run(campaign, over), steadiness.by_run(campaign, over)
+    idles = resting.by_run(campaign) if idles is None else idles
+    after, judged = quiescence.by_run(campaign, over, idles), steadiness.by_run(campaign, over)
     compared = comparison.compare_cells(campaign) if compared is None else compared
     by_cell = {cell: one for one in compared for cell in one.ranking.order}
     rows = [
-        _cell_row(campaign, cell, cell_runs, over)
+        _cell_row(campaign, cell, cell_runs, over, idles)
         | _cell_after_load(cell_runs, after)
         | _cell_steadiness(cell_runs, judged)
         | _temperatures(campaign, [run for run in cell_runs if run.counts or run.unmetered])
@@ -224,31 +241,36 @@ def frames(campaign: Campaign) -> dict[str, pl.DataFrame]:
     """Return runs, cells, comparisons and changes over the runs, by the names of their files."""
     compared = comparison.compare_cells(campaign)
     over, _ = over_time.power_by_run(campaign)
-    found = {"runs": runs(campaign, over), "cells": cells(campaign, compared, over)}
+    idles = resting.by_run(campaign)
+    found = {"runs": runs(campaign, over, idles), "cells": cells(campaign, compared, over, idles)}
     found |= {name: table(campaign, compared) for name, table in comparisons.TABLES.items()}
-    found["quiescence"] = quiescent.table(campaign, quiescent.compare(campaign, compared, over))
+    found["quiescence"] = quiescent.table(campaign, quiescent.compare(campaign, compared, over, idles))
     found["processor"] = with_processor.table(campaign, with_processor.compare(campaign, compared))
     found["temperature"] = warmth.table(
         campaign, warmth.compare(campaign, compared, temperature.by_run(campaign))
     )
     found["audit"] = audit_table.table(campaign, drive_audits.audits(campaign))
     found["agreement"] = agreement.table(campaign, agreement.compared(campaign))
-    found["power_states"] = states_table.table(campaign, power_states.states(campaign, over))
+    found["power_states"] = states_table.table(campaign, power_states.states(campaign, over, idles))
     greatest = windows.table(campaign, over)
-    found |= _standards(campaign, found["runs"], found["cells"], greatest)
+    found |= _standards(campaign, found["runs"], found["cells"], greatest, idles)
     found["windows"] = greatest
     found["endurance"] = endurance.table(campaign, found["cells"].to_dicts())
-    found["coefficients"] = coefficients.table(campaign)
+    found["coefficients"] = coefficients.table(campaign, idles)
     return found | {"series": series.table(campaign, series.courses_by_run(campaign, over))}
 
 
 def _standards(
-    campaign: Campaign, run_rows: pl.DataFrame, cell_rows: pl.DataFrame, window_rows: pl.DataFrame
+    campaign: Campaign,
+    run_rows: pl.DataFrame,
+    cell_rows: pl.DataFrame,
+    window_rows: pl.DataFrame,
+    idles: Idles,
 ) -> dict[str, pl.DataFrame]:
     """Return what standards ask for, with what the campaign has of it, by file name."""
     greatest = windows.greatest_by_cell(window_rows)
     of_cells = emerald.asked(campaign, run_rows.to_dicts(), cell_rows.to_dicts(), greatest)
-    found = {"emerald": of_cells, "pts": pts.asked(campaign), "eehpcwg": eehpcwg.asked(campaign)}
+    found = {"emerald": of_cells, "pts": pts.asked(campaign), "eehpcwg": eehpcwg.asked(campaign, idles)}
     return {name: asked.table(campaign, rows) for name, rows in found.items()}
 
 
@@ -259,7 +281,7 @@ def write(campaign: Campaign, folder: Path) -> list[Path]:
 
 def write_table(folder: Path, name: str, frame: pl.DataFrame) -> Path:
     """Write one table as `name`.csv into `folder` (atomic). Returns its path."""
-    return atomic.write(folder / f"{name}.csv", frame.write_csv().encode())
+    return atomic.write(folder / f"{name}.csv", spreadsheet.csv(frame))
 
 
 def _frame(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, Any]) -> pl.DataFrame:
@@ -287,7 +309,7 @@ def _standing(cell: str, one: Comparison | None) -> dict[str, object]:
     return {**row, "pareto": cell in one.front}
 
 
-def _run_row(campaign: Campaign, run: Run, over: OverTime) -> dict[str, object]:
+def _run_row(campaign: Campaign, run: Run, over: OverTime, idle: Idle) -> dict[str, object]:
     row: dict[str, object] = {
         "campaign": campaign.id,
         "run": run.id,
@@ -311,20 +333,24 @@ def _run_row(campaign: Campaign, run: Run, over: OverTime) -> dict[str, object]:
     row["calibration"] = calibration(campaign, [run])
     rails = [rail for rail in run.energy if rail.phase == PhaseName.WORKLOAD]
     if rails:
-        for name in ("duplicate", "repeated", "surplus", "over_range"):
-            row[f"{name}_samples"] = _sum([getattr(rail, name) for rail in rails])
-        row["meter_joules"] = _sum([rail.meter_joules for rail in rails])
+        for name in ("duplicate", "repeated", "surplus", "over_range", "impossible"):
+            row[f"{name}_samples"] = total([getattr(rail, name) for rail in rails])
+        row["meter_joules"] = total([rail.meter_joules for rail in rails])
         row["samples"] = sum(rail.samples for rail in rails)
         row["expected_samples"] = sum(rail.expected for rail in rails)
         row["lost_samples"] = sum(rail.lost for rail in rails)
         row["gap_seconds"] = sum(rail.gap_seconds for rail in rails)
-    amounts = derived.amounts(campaign, run)
+    amounts = derived.amounts(campaign, run, idle)
     row |= {name: amounts.get(name) for name in derived.SHOWN_AMOUNTS} | derived.figures([amounts])
-    row |= derived.dynamic(amounts) | derived.dynamic_per_op([amounts])
+    row |= derived.dynamic(amounts, idle.why) | derived.dynamic_per_op([amounts], idle.why)
+    row[derived.WHY_NO_IDLE] = idle.why or None
+    row["idle_settled_seconds"] = None if idle.watts is None else idle.begins
     return row | {"peak_watts": _peak([run], over)}
 
 
-def _cell_row(campaign: Campaign, cell: str, cell_runs: list[Run], over: OverTime) -> dict[str, object]:
+def _cell_row(
+    campaign: Campaign, cell: str, cell_runs: list[Run], over: OverTime, idles: Idles
+) -> dict[str, object]:
     counted = [run for run in cell_runs if run.counts] or [run for run in cell_runs if run.unmetered]
     first = cell_runs[0]
     row: dict[str, object] = {
@@ -351,8 +377,8 @@ def _cell_row(campaign: Campaign, cell: str, cell_runs: list[Run], over: OverTim
     row["calibration"] = calibration(campaign, counted)
     reach = within_energy(
         sum(run.performance.ops for run in counted if run.performance),
-        _sum([run.result.joules_low if run.result else None for run in counted]),
-        _sum([run.result.joules_high if run.result else None for run in counted]),
+        total([run.result.joules_low if run.result else None for run in counted]),
+        total([run.result.joules_high if run.result else None for run in counted]),
     )
     if reach:
         row["ai_ops_per_joule_energy_low"], row["ai_ops_per_joule_energy_high"] = reach
@@ -360,9 +386,13 @@ def _cell_row(campaign: Campaign, cell: str, cell_runs: list[Run], over: OverTim
         row[name] = pl.Series([getattr(run.performance, name) for run in counted], dtype=pl.Float64).median()
     if counted:
         row.update(_figure([vars(run.performance) for run in counted]))
-    amounts = [derived.amounts(campaign, run) for run in counted]
+    at_rest = [idles.get(run.id, NOT_FOUND) for run in counted]
+    amounts = [derived.amounts(campaign, run, one) for run, one in zip(counted, at_rest, strict=True)]
+    why = next((one.why for one in at_rest if one.watts is None), "")
     row |= derived.figures(amounts) | derived.volumes(amounts)
-    row |= derived.dynamic_per_op(amounts)
+    row |= derived.dynamic_per_op(amounts, why)
+    row[derived.WHY_NO_IDLE] = why or None
+    row["runs_at_rest"] = sum(one.watts is not None for one in at_rest)
     return row | {"peak_watts": _peak(counted, over)}
 
 
@@ -374,6 +404,8 @@ def _after_load(run: Run, after: Mapping[str, AfterLoad]) -> dict[str, object]:
     return {
         "ai_ops_per_joule_to_quiescence": quiescent.work_over([run], [found]),
         "joules_after_load": found.joules,
+        "joules_after_load_low": found.low,
+        "joules_after_load_high": found.high,
         "seconds_after_load": found.seconds,
         "quiescence": found.state,
         "quiescence_reason": found.why,
@@ -388,7 +420,9 @@ def _cell_after_load(cell_runs: Sequence[Run], after: Mapping[str, AfterLoad]) -
         return {}
     return {
         "ai_ops_per_joule_to_quiescence": quiescent.work_over(runs, found),
-        "joules_after_load": _sum([one.joules for one in found]),
+        "joules_after_load": total([one.joules for one in found]),
+        "joules_after_load_low": total([one.low for one in found]),
+        "joules_after_load_high": total([one.high for one in found]),
         "runs_settled": sum(one.state == State.SETTLED for one in found),
     }
 
@@ -457,10 +491,6 @@ def _measured(run: Run) -> Measured:
         seconds=performance.seconds,
         joules=result.ai_joules if result else None,
     )
-
-
-def _sum(values: Sequence[float | None]) -> float | None:
-    return sum(values) if values and None not in values else None
 
 
 def calibration(campaign: Campaign, cell_runs: Sequence[Run]) -> str | None:

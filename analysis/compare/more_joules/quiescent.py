@@ -15,10 +15,12 @@ import polars as pl
 from joulerig.analysis.compare import cells as comparison
 from joulerig.analysis.compare.cells import AI, Comparison, Ranked
 from joulerig.analysis.compare.more_joules.rank_differences import difference, places, with_joules
+from joulerig.analysis.energy import indicator
 from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.runs import quiescence
+from joulerig.analysis.runs.idle import Idle
 from joulerig.analysis.runs.over_time import PowerOverTime
-from joulerig.analysis.runs.quiescence import AfterLoad, State
+from joulerig.analysis.runs.quiescence import ALARM, AfterLoad, State
 from joulerig.analysis.statistics.ranking import Ranking
 
 COLUMNS = {
@@ -37,6 +39,8 @@ COLUMNS = {
     "runs_counted": pl.Int64,
     "runs_settled": pl.Int64,
     "ranks_differ": pl.String,
+    "joules_after_load_low": pl.Float64,
+    "joules_after_load_high": pl.Float64,
 }
 
 
@@ -45,14 +49,16 @@ class CellAfterLoad:
     """A cell's runs, with what they drew above idle after their loads.
 
     `ai`: all work over all joules of the loads; `to_quiescence` with what came after, None where a
-    run's is not known; `joules` that were drawn then; `settled`: how many of the `runs` came back
-    to idle. `why`: of each of the others, its state and the reason.
+    run's is not known; `joules` that were drawn then, from `low` to `high`; `settled`: how many of
+    the `runs` came back to idle. `why`: of each of the others, its state and the reason.
     """
 
     cell: str
     ai: float
     to_quiescence: float | None
     joules: float | None
+    low: float | None
+    high: float | None
     runs: int
     settled: int
     why: tuple[str, ...]
@@ -84,10 +90,16 @@ class Quiescent:
 
 
 def compare(
-    campaign: Campaign, compared: Sequence[Comparison], over: Mapping[str, PowerOverTime]
+    campaign: Campaign,
+    compared: Sequence[Comparison],
+    over: Mapping[str, PowerOverTime],
+    idles: Mapping[str, Idle],
 ) -> list[Quiescent]:
-    """Rank the cells of each comparison that has an AI by AI to quiescence."""
-    after = quiescence.by_run(campaign, over)
+    """Rank the cells of each comparison that has an AI by AI to quiescence.
+
+    `over`, `idles`: power over time, and at rest, by run.
+    """
+    after = quiescence.by_run(campaign, over, idles)
     runs = tuple(_to_quiescence(run, after[run.id]) if run.id in after else run for run in campaign.runs)
     ranked = comparison.rank_groups(replace(campaign, runs=runs))
     cells = campaign.cells()
@@ -120,12 +132,13 @@ def cell_after_load(
     """Return a cell of which `runs` count, each with what it drew `after` its load."""
     own = [after[run.id] for run in runs]
     why = [f"{one.state}: {one.why}" for one in own if one.state != State.SETTLED]
-    joules = [one.joules for one in own if one.joules is not None]
     return CellAfterLoad(
         cell,
         ai,
         work_over(runs, own),
-        sum(joules) if len(joules) == len(own) else None,
+        indicator.total([one.joules for one in own]),
+        indicator.total([one.low for one in own]),
+        indicator.total([one.high for one in own]),
         len(runs),
         sum(one.state == State.SETTLED for one in own),
         tuple(why),
@@ -146,8 +159,13 @@ def work_over(runs: Sequence[Run], after: Sequence[AfterLoad]) -> float | None:
 
 
 def warnings(found: Sequence[Quiescent]) -> list[str]:
-    """Return what is to be said before any figure: where the two rank differently."""
-    return [
+    """Return what is to be said before any figure: alarms, and where the two rank differently."""
+    alarms = [
+        f"{one.comparison.name}: {why}"
+        for one in found
+        for why in dict.fromkeys(why for cell in one.cells for why in cell.why if ALARM in why)
+    ]
+    return alarms + [
         f"{one.comparison.name}: AI and AI to quiescence rank differently: {one.differs}"
         for one in found
         if one.differs
@@ -166,6 +184,8 @@ def table(campaign: Campaign, found: Sequence[Quiescent]) -> pl.DataFrame:
                     "ai_ops_per_joule": cell.ai,
                     "ai_ops_per_joule_to_quiescence": cell.to_quiescence,
                     "joules_after_load": cell.joules,
+                    "joules_after_load_low": cell.low,
+                    "joules_after_load_high": cell.high,
                     "runs_counted": cell.runs,
                     "runs_settled": cell.settled,
                     "ranks_differ": one.differs,

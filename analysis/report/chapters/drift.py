@@ -21,10 +21,10 @@ from joulerig.analysis.report import answer
 from joulerig.analysis.report.analysed import Analysed
 from joulerig.analysis.report.answer import Answer
 from joulerig.analysis.report.chapter import Chapter
-from joulerig.analysis.report.text import DASH, duration, probability, signed
 from joulerig.analysis.results.campaign import Campaign
 from joulerig.analysis.tables import runs_and_cells
 from joulerig.plural import counted
+from joulerig.text import DASH, duration, probability, signed
 
 _PANEL_INCHES = 1.65
 _LIMIT = outliers.FAR  # modified z-score
@@ -118,7 +118,7 @@ def _both_ways(
     rest, compared = outliers.without(campaign, judged)
     if not compared:
         return ()
-    others = answer.groups(compared, runs_and_cells.cells(rest, compared, {}).to_dicts())
+    others = answer.groups(compared, runs_and_cells.cells(rest, compared, {}, {}).to_dicts())
     return tuple(
         BothWays(answer.answer(group), answer.answer(other))
         for group, other, one in zip(groups, others, judged, strict=True)

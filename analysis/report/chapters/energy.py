@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
+from joulerig import text
 from joulerig.analysis.drawing import Svg
 from joulerig.analysis.energy import meters, uncertainty
 from joulerig.analysis.energy.interval import EnergyBudget
-from joulerig.analysis.report import figures, text
+from joulerig.analysis.report import figures
 from joulerig.analysis.report.analysed import Analysed
 from joulerig.analysis.report.chapter import Chapter
 from joulerig.analysis.results.campaign import Campaign, Run
@@ -84,7 +85,7 @@ class Intervals:
 
 @dataclass(frozen=True)
 class IdleBaseline:
-    """Each rail's power in idle phases, and whether it rests on a calibration past its date."""
+    """Each rail's power at rest, and whether it rests on a calibration past its date."""
 
     rails: list[tuple[idle.Baseline, bool]]
 
@@ -182,12 +183,12 @@ def _interval(
 
 
 def idle_baseline(analysed: Analysed) -> IdleBaseline:
-    """Return the power of each rail in the runs' idle phases."""
+    """Return the power of each rail at rest."""
     campaign = analysed.campaign
     return IdleBaseline(
         [
             (row, row.watts is not None and meters.expired(campaign.provenance, row.meter, row.last_ns))
-            for row in idle.rail_baselines(campaign)
+            for row in idle.rail_baselines(campaign, analysed.idles)
         ]
     )
 

@@ -13,12 +13,12 @@ from matplotlib.figure import Figure
 from joulerig.analysis.drawing import COLOURS, INK, STYLE, WIDTH_INCHES, Svg, to_svg
 from joulerig.analysis.report.analysed import Analysed
 from joulerig.analysis.report.chapter import Chapter
-from joulerig.analysis.report.text import number
 from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.results.schema import Status
 from joulerig.analysis.runs import series
 from joulerig.analysis.runs.series import POWER, Course
 from joulerig.plural import counted
+from joulerig.text import number
 
 _MOST_RUNS = 15  # listed; all of them are in series.csv
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from joulerig.analysis.drawing import Svg
+from joulerig.analysis.energy import indicator
 from joulerig.analysis.report import figures
 from joulerig.analysis.report.analysed import Analysed
 from joulerig.analysis.report.chapter import Chapter
@@ -118,8 +119,7 @@ def _phase_row(run: Run, phase: str) -> PhaseRow:
 
 def _sum(rails: Sequence[RailEnergy], name: str) -> float | None:
     """Sum a column over the rails; None where a rail has no value, or there is none."""
-    values = [getattr(rail, name) for rail in rails]
-    return sum(values) if values and None not in values else None
+    return indicator.total([getattr(rail, name) for rail in rails])
 
 
 POWER_TRACE = Chapter("power_trace", "Power over a run", power_trace)

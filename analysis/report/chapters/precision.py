@@ -13,9 +13,9 @@ from joulerig.analysis.compare.elasticity import Elasticity, LoadLevels
 from joulerig.analysis.report.analysed import Analysed
 from joulerig.analysis.report.answer import Group, Row
 from joulerig.analysis.report.chapter import Chapter
-from joulerig.analysis.report.text import percent, probability
 from joulerig.analysis.statistics.effects import BLOCK, Effect
 from joulerig.analysis.statistics.ranking import ALPHA
+from joulerig.text import percent, probability
 
 # By source of uncertainty: its heading, and what makes it less.
 PARTS = {

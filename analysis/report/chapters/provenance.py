@@ -12,9 +12,9 @@ from typing import Any
 
 import yaml
 
+from joulerig import text
 from joulerig.analysis.energy import meters, uncertainty
 from joulerig.analysis.merge import source as merge
-from joulerig.analysis.report import text
 from joulerig.analysis.report.analysed import Analysed, Settings
 from joulerig.analysis.report.chapter import Chapter
 from joulerig.analysis.report.chapters.conditions.steady_state import damaged_files

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from joulerig.analysis.report import text
+from joulerig import text
 from joulerig.analysis.report.analysed import Analysed
 from joulerig.analysis.report.chapter import Chapter
 from joulerig.analysis.results.campaign import Campaign, Run

@@ -2,20 +2,21 @@
 """A thin InfluxQL client: one dialect (`/query`, HTTP Basic, CSV) for InfluxDB 1.x, 2.x and 3.x.
 
 On 2.x and 3.x the password is the token (2.x needs a DBRP mapping, which it makes itself for a
-bucket that is named as the database).
+bucket that is named as the database). `Databases` reads a lab; `Client` reads one database.
 """
 
 from __future__ import annotations
 
+import copy
 import csv
 import io
 import re
-from collections.abc import Mapping
-from typing import Self
+from collections.abc import Collection, Mapping
+from typing import Protocol, Self
 
 import polars as pl
 
-from joulerig.analysis.results.influxdb.schema import column_type
+from joulerig.analysis.results.influxdb.schema import MEASUREMENTS, Writer, column_type
 from joulerig.errors import JoulerigError
 
 _LONGEST_URL_QUERY = 4096  # longer ones go in the body: servers and proxies limit the length of a URL
@@ -107,6 +108,12 @@ class Client:
     def close(self) -> None:
         self._http.close()
 
+    def on(self, database: str) -> Client:
+        """Return a client of another database of the same server, which shares the connection."""
+        other = copy.copy(self)
+        other.database = database
+        return other
+
     def query(self, influxql: str, *, types: Mapping[str, type[pl.DataType]] | None = None) -> pl.DataFrame:
         """Return the rows of one InfluxQL statement.
 
@@ -136,7 +143,11 @@ class Client:
             # or the query fails while it runs; only JSON carries the reason.
             self._raise_hidden_error(influxql)
             return pl.DataFrame()
-        return _frame(text, types or {}, self.url)
+        try:
+            return _frame(text, types or {}, self.url)
+        except pl.exceptions.PolarsError as error:  # a writer may have used another type than declared
+            reason = _one_line(str(error).partition("\n")[0])
+            raise BadQuery(f"{self.url}: {self.database}: cannot be read: {reason}") from None
 
     def _ask(self, influxql: str, accept: str) -> str:
         import httpx
@@ -173,6 +184,67 @@ class Client:
         if reason:
             reason = _one_line(reason)
             raise BadQuery(f"{self.url}: InfluxDB refuses the query ({reason}): {_one_line(influxql)}")
+
+
+class Queries(Protocol):
+    """The interface of `Databases` that readers need."""
+
+    def query(self, influxql: str, *, host: str | None = None) -> pl.DataFrame: ...
+
+
+class Databases:
+    """Read the databases of a lab: each query goes to the one of its measurement's writer.
+
+    `base`: the beginning of their names. `hosts`: the lab's test hosts. The other parameters are
+    those of `Client`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        base: str,
+        username: str = "",
+        password: str = "",
+        *,
+        hosts: Collection[str],
+        timeout_seconds: float = 30.0,
+    ) -> None:
+        self._base, self._hosts = base, tuple(hosts)
+        self._client = Client(url, base, username, password, timeout_seconds=timeout_seconds)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+
+    def query(self, influxql: str, *, host: str | None = None) -> pl.DataFrame:
+        """Return the rows of a SELECT, as `Client.query` does.
+
+        `host`: reads what this test host wrote; left out: what all of them did, one after another.
+        A host speaks for itself: rows that it wrote with the tag `host` of another are left out,
+        and if its points cannot be read, those of the others are returned. Raises InfluxError.
+        """
+        found = re.search(r'\bFROM "?(\w+)', influxql)
+        if found is None or found[1] not in MEASUREMENTS:
+            raise BadQuery(f"no declared measurement: {_one_line(influxql)}")
+        writer = MEASUREMENTS[found[1]].writer
+        if writer is not Writer.HOST:
+            return self._client.on(writer.database(self._base)).query(influxql)
+        frames, problems = [], []
+        for one in (host,) if host else self._hosts:
+            try:
+                frames.append(self._written_by(one, influxql))
+            except BadQuery as error:
+                problems.append(error)
+        if problems and not frames:
+            raise problems[0]
+        frames = [frame for frame in frames if frame.height]
+        return pl.concat(frames, how="diagonal_relaxed") if frames else pl.DataFrame()
+
+    def _written_by(self, host: str, influxql: str) -> pl.DataFrame:
+        frame = self._client.on(Writer.HOST.database(self._base, host)).query(influxql)
+        return frame.filter(pl.col("host") == host) if "host" in frame.columns else frame
 
 
 def _one_line(text: str, longest: int = 300) -> str:

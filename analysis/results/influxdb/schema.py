@@ -8,7 +8,7 @@ page are made from it; tests hold powerd, iod, flowop and the test hosts to it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -45,6 +45,28 @@ class InfluxField:
         return self.name.replace("NAME", r"\w+?")
 
 
+class Writer(Enum):
+    """The only account that writes a measurement: InfluxDB 1.x grants rights by database."""
+
+    POWERD = "power"
+    CAMPAIGN = "results"
+    HOST = "host"
+
+    def database(self, base: str, host: str = "") -> str:
+        """Return the name of this writer's database in a lab; `host`: the writing test host.
+
+        >>> Writer.POWERD.database("joulerig"), Writer.HOST.database("joulerig", "bench1")
+        ('joulerig_power', 'joulerig_host_bench1')
+        """
+        return f"{base}_host_{host}" if self is Writer.HOST else f"{base}_{self.value}"
+
+
+def databases(base: str, hosts: Iterable[str]) -> list[str]:
+    """Return the names of all databases of a lab."""
+    own = [Writer.HOST.database(base, host) for host in hosts]
+    return [Writer.POWERD.database(base), Writer.CAMPAIGN.database(base), *own]
+
+
 @dataclass(frozen=True)
 class Measurement:
     """A measurement. `about`: Markdown that follows its table."""
@@ -53,6 +75,7 @@ class Measurement:
     tags: tuple[str, ...]
     fields: tuple[InfluxField, ...]
     about: str = ""
+    writer: Writer = Writer.HOST
 
 
 def _float(name: str, unit: str, meaning: str) -> InfluxField:
@@ -81,6 +104,7 @@ POWER = Measurement(
         _integer("duplicate", "", "slots filled by a block that had come before"),
         _integer("repeated", "", "slots read again before the instrument had measured again"),
         _integer("over_range", "", "slots in which the instrument was over range"),
+        _integer("impossible", "", "slots of far more power than the rail's supply delivers"),
         _integer("surplus", "", "samples beyond the time that passed; they are in no slot"),
         _float("gap_seconds", "s", "time without measurement"),
         _float("unbounded_seconds", "s", "time in neither `joules_low` nor `joules_high`"),
@@ -102,6 +126,7 @@ equal `joules`. They bound an interval over which `unbounded_seconds` does not r
 a power channel or an energy register has no volts and amps. Details:
 [powerd](../../collectors/powerd/README.md).
 """,
+    Writer.POWERD,
 )
 POWER_10S = Measurement(
     "power_10s",
@@ -118,6 +143,7 @@ The same rails in steps of ten seconds, for views of hours to months. A point ha
 last point of `power` in the ten seconds (counted from 1970), or of the stream's last one. Mean
 watts over a time are the sum of `measured_joules` by the sum of `measured_seconds`.
 """,
+    Writer.POWERD,
 )
 BLOCKIO = Measurement(
     "blockio",
@@ -264,6 +290,7 @@ has the time at which the run began. It is written when the run ends, and again,
 and time, when `rig settle` completes it. A run that is executed again has a second point. A field
 is missing where the journal has no value.
 """,
+    Writer.CAMPAIGN,
 )
 MEASUREMENTS = {
     one.name: one
@@ -311,6 +338,10 @@ def reference_page() -> str:
 Counters are cumulative where the world is cumulative: a lost point then loses no energy and no I/O.
 Times are UTC ns; units are in the names. Several fields of one instant share a line. Types never
 change.
+
+A lab has several databases, so that no account can write what another measures. NAME is
+`influxdb.database` of the inventory, HOST a test host
+([InfluxDB](../how-to/own-bench.md#influxdb)).
 """
     ]
     parts += [_section(one) for one in MEASUREMENTS.values()]
@@ -330,4 +361,5 @@ def _section(one: Measurement) -> str:
     ]
     table = "\n".join(["| field | type | unit | meaning |", "|---|---|---|---|", *rows])
     about = f"\n{one.about}" if one.about else ""
-    return f"## `{one.name}`\n\nTags: {tags}.\n\n{table}\n{about}"
+    database = one.writer.database("NAME", "HOST")
+    return f"## `{one.name}`\n\nDatabase: `{database}`.\n\nTags: {tags}.\n\n{table}\n{about}"

@@ -9,12 +9,13 @@ submitted. `number` is the level that an aspect meets, 0 for none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from joulerig.analysis.energy import meters
 from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.results.schema import PhaseName, RailEnergy
-from joulerig.analysis.runs.idle_baseline import MOST_GAP
+from joulerig.analysis.runs.idle import Idle
+from joulerig.analysis.runs.over_time import MOST_GAP
 from joulerig.analysis.tables.standards.asked import Asked
 
 CONTINUOUS_HZ = 120.0  # of direct current, from which on level 3 takes samples for energy
@@ -23,15 +24,18 @@ ACCURACIES = ((3, 1.0), (2, 2.0), (1, 5.0))  # level, percent at most
 FEWEST_PARTS = 10  # of the load, whose power or energy levels 2 and 3 want each
 
 
-def asked(campaign: Campaign) -> Iterator[Asked]:
-    """Yield the aspects of each rail that measured a load, its least level last."""
+def asked(campaign: Campaign, idles: Mapping[str, Idle]) -> Iterator[Asked]:
+    """Yield the aspects of each rail that measured a load, its least level last.
+
+    `idles`: power at rest by run (analysis.runs.idle).
+    """
     found: dict[tuple[str, str, str], list[tuple[Run, RailEnergy]]] = {}
     for run in campaign.runs:
         for rail in run.energy:
             if rail.phase == PhaseName.WORKLOAD and rail.joules is not None and rail.phase in run.phases:
                 found.setdefault((rail.meter, rail.drive, rail.rail), []).append((run, rail))
     for (meter, drive, wire), measured in sorted(found.items()):
-        aspects = list(_aspects(campaign, meter, measured))
+        aspects = list(_aspects(campaign, meter, measured, idles))
         name = f"{drive} {wire} by {meter}"
         for aspect, level, why in aspects:
             yield Asked(name, "aspect", aspect, float(level), "level", why)
@@ -41,7 +45,7 @@ def asked(campaign: Campaign) -> Iterator[Asked]:
 
 
 def _aspects(
-    campaign: Campaign, meter: str, measured: Sequence[tuple[Run, RailEnergy]]
+    campaign: Campaign, meter: str, measured: Sequence[tuple[Run, RailEnergy]], idles: Mapping[str, Idle]
 ) -> Iterator[tuple[str, int, str]]:
     """Yield (aspect, level, why)."""
     spec = meters.declared(campaign.lab, meter)
@@ -51,7 +55,7 @@ def _aspects(
     share = 100 * (1 - gaps / seconds) if seconds > 0 else 0.0
     whole = share >= 100 * (1 - MOST_GAP)
     yield "time span", 3 if whole else 0, f"{share:.2f} % of the whole loads measured"
-    idle = all(PhaseName.IDLE in run.phases for run, _ in measured)
+    idle = all(idles[run.id].watts is not None for run, _ in measured)
     parts = f"energy of the whole load, its trace in {FEWEST_PARTS} parts or more"
     yield "reported values", 3 if idle else 1, f"{parts}, {'and' if idle else 'no'} idle power"
     yield "machine fraction", 3, "all rails of the drive"

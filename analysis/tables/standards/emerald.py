@@ -17,6 +17,7 @@ from joulerig.analysis.energy import meters
 from joulerig.analysis.results.campaign import Campaign, ResultsError, Run
 from joulerig.analysis.results.schema import PhaseName
 from joulerig.analysis.runs import loss_ledger
+from joulerig.analysis.runs.derived import WHY_NO_IDLE
 from joulerig.analysis.tables.standards.asked import NOT_MEASURED, Asked, instrument, middle
 
 Row = Mapping[str, Any]
@@ -74,8 +75,13 @@ def _of_cell(
     yield Asked(name, "stability", "runs", float(cell["runs_counted"]))
     idle = [run.phases[PhaseName.IDLE].seconds for run in counted if PhaseName.IDLE in run.phases]
     yield Asked(name, "idle", "length of the idle interval", min(idle, default=None), "s")
-    yield Asked(name, "idle", "mean idle power", cell["idle_watts"], "W")
-    yield Asked(name, "idle", "idle capacity per watt", cell["idle_gb_per_watt"], "GB/W")
+    unknown = f"not known: {cell[WHY_NO_IDLE]}" if cell[WHY_NO_IDLE] else ""
+    yield Asked(name, "idle", "mean idle power", cell["idle_watts"], "W", unknown)
+    for end, which in (("low", "lower"), ("high", "upper")):
+        value = cell[f"idle_watts_{end}"]
+        yield Asked(name, "idle", f"{which} end of its interval", value, "W", unknown)
+    yield Asked(name, "idle", "runs that were at rest", _float(cell["runs_at_rest"]))
+    yield Asked(name, "idle", "idle capacity per watt", cell["idle_gb_per_watt"], "GB/W", unknown)
     yield Asked(name, "active", "mean power", cell["mean_watts"], "W")
     for window in windows.NAMES.values():
         watts, why = greatest.get(window, (None, ""))

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from joulerig import text
 from joulerig.analysis.drawing import Svg
-from joulerig.analysis.report import figures, text
+from joulerig.analysis.report import figures
 from joulerig.analysis.report.analysed import Analysed
 from joulerig.analysis.report.chapter import Chapter
 from joulerig.analysis.results.campaign import Campaign, ResultsError, Run

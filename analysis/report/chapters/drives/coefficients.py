@@ -45,7 +45,7 @@ class CoefficientsContent:
 
 def content(analysed: Analysed) -> CoefficientsContent | None:
     """Return the estimates; None where no drive has a coefficient that could be exported."""
-    found = estimates.of_campaign(analysed.campaign)
+    found = estimates.of_campaign(analysed.campaign, analysed.idles)
     given = any(not one.withheld for drive in found for one in drive.estimates)
     return CoefficientsContent(found, estimates.MEANINGS) if given else None
 
