@@ -11,9 +11,9 @@ PAGE := rig/dashboard/static/js/main.js
 PAGE_SOURCES := $(shell find rig/dashboard/page -name '*.ts' -not -path '*/generated/*') rig/dashboard/package-lock.json analysis/results/schema.py tools/page.py
 SOURCES := $(wildcard $(shell git ls-files -co --exclude-standard '*.c' '*.h' '*.go' '*.f' 'go.*' '*/Makefile' 2>/dev/null))
 
-.PHONY: help setup build images influxdb demo check test down clean docs tap-for-qemu
+.PHONY: help setup build images influxdb demo check test test-all down clean docs tap-for-qemu
 .PHONY: test-c test-clock test-go test-python test-lab test-energy test-arrays test-hosts test-kernels test-kills test-long-load test-nvme test-slow-motion test-workloads test-powercut test-powercut-applications test-powercut-guest
-.PHONY: studies lint bench-agent bench-analysis bench-beyond bench-campaign bench-dashboard bench-power bench-drives bench-lease bench-nvme bench-plan bench-racing bench-series bench-bisect bench-slow-motion bench-trust bench-workloads test-soak fuzz-workloads bench-coefficients bench-audit
+.PHONY: studies lint bench-agent bench-analysis bench-beyond bench-campaign bench-dashboard bench-faults bench-power bench-drives bench-lease bench-nvme bench-plan bench-racing bench-between bench-slow-motion bench-trust bench-workloads test-soak fuzz-workloads bench-coefficients bench-audit
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -38,8 +38,8 @@ $(BUILD)/.stamp: $(SOURCES)
 	@$(MAKE) -s --no-print-directory -C virtuallab/twin all BUILD=$(BUILD)
 	@$(MAKE) -s --no-print-directory -C firmware/power_tap all BUILD=$(BUILD)
 	@$(MAKE) -s --no-print-directory -C collectors/srcap all BUILD=$(BUILD)
-	@CGO_ENABLED=1 tools/go build -trimpath -ldflags "-s -w" -o $(BUILD)/ ./collectors/powerd
-	@tools/go build -trimpath -ldflags "-s -w" -o $(BUILD)/ ./collectors/iod ./workloads/durawriter ./workloads/flowop
+	@CGO_ENABLED=1 tools/go build -ldflags "-s -w" -o $(BUILD)/ ./collectors/powerd
+	@tools/go build -ldflags "-s -w" -o $(BUILD)/ ./collectors/iod ./workloads/durawriter ./workloads/flowop
 	@touch $@
 
 $(PAGE): $(PAGE_SOURCES)
@@ -64,8 +64,11 @@ SUITES := .venv/bin/python -m tools.suites
 check: setup ## Style, types and unit tests: what to run before each commit
 	@$(SUITES) check
 
-test: setup tap-for-qemu ## Set-up, then every test but the long ones
+test: setup tap-for-qemu ## Set-up, then every test that takes no longer than seconds, and a campaign on a virtual lab
 	@$(SUITES) test
+
+test-all: setup tap-for-qemu ## Set-up, then those of make test and all that have no target for themselves
+	@$(SUITES) test-all
 
 lint: ## Style, types and static checks alone
 	@$(SUITES) lint
@@ -85,7 +88,7 @@ test-python: build tap-for-qemu ## Python tests: units, real servers, and a camp
 test-clock: build ## Whether powerd keeps time to 100 us with all processors busy, on a machine that does nothing else
 	$(PYTEST) tests/integration/collectors/test_clock_under_load.py
 
-test-lab: build ## Every test on the virtual lab that has no target for itself: those of make test, and those that take minutes
+test-lab: build ## Every test on the virtual lab that has no target for itself: those of make test-all, and those that take minutes
 	JOULERIG_WHOLE_LAB=1 $(PYTEST) tests/lab
 
 test-energy: build ## Twenty runs on a virtual lab, measured against the truth
@@ -97,6 +100,9 @@ test-arrays: build ## Drives of memory, external journals, arrays, emulated disk
 test-hosts: build ## Virtual hosts of Debian 11, 12, 13 and unstable: provisioned, measured, released: results/bench/hosts.json
 	.venv/bin/python -m tests.bench.host_library
 	.venv/bin/python -m tests.bench.hosts
+
+test-release: ## A release of a Debian whose owner made a database with the rig's PostgreSQL (needs root)
+	JOULERIG_RELEASE=1 $(PYTEST) tests/integration/ansible/test_release_on_debian.py
 
 test-kernels: build ## A campaign over two kernels on a virtual lab, one of which first comes up without a network
 	JOULERIG_KERNELS=1 $(PYTEST) tests/lab/test_kernels_on_the_virtual_lab.py
@@ -152,6 +158,9 @@ bench-dashboard: build ## From a sample to a pixel, long tasks, viewers: results
 bench-drives: build ## Whether an NBD client sees each drive profile's figures: results/bench/drives.json
 	.venv/bin/python -m tests.bench.bench_drives
 
+bench-faults: ## Plant faults that engineers make, one at a time, and name the test that catches each: results/bench/faults.json
+	.venv/bin/python -m tests.bench.faults
+
 bench-lease: ## What a wipe lease costs a run on a host with many disks and processes: results/bench/lease.json
 	.venv/bin/python -m tests.bench.bench_lease
 
@@ -167,11 +176,8 @@ bench-plan: ## Time of rig plan and of the journal for a campaign of 100,000 run
 bench-racing: ## How many runs a race needs, and how often it is right, simulated: results/bench/racing.json
 	.venv/bin/python -m tests.bench.racing
 
-bench-series: ## How often a series of campaigns shows a change that is none, simulated: results/bench/series.json
-	.venv/bin/python -m tests.bench.series
-
-bench-bisect: ## How often rig bisect names the wrong kernel of 16, simulated: results/bench/bisect.json
-	.venv/bin/python -m tests.bench.bisect
+bench-between: ## How often a gate, a series and a bisection name what is not so, simulated: a part of results/bench/trust.json
+	.venv/bin/python -m tests.bench.between
 
 bench-slow-motion: build ## Whether AI in slow motion depends on what else the machine does: results/bench/slow_motion.json
 	.venv/bin/python -m tests.bench.bench_slow_motion

@@ -2,12 +2,14 @@
 """Run suites of checks and tests, and print a table of their times and counts.
 
     python -m tools.suites check     style, types and unit tests: the inner loop
-    python -m tools.suites test      everything but the long tests
+    python -m tools.suites test      everything but the tests marked `long`
+    python -m tools.suites test-all  those too
     python -m tools.suites types     one suite by name
     python -m tools.suites --list    what each of them runs
 
 The output of each suite goes to build/suites/NAME.log; that of a suite that fails is also printed.
-The last line is "N passed, M failed", for a CI to read. Exits 1 where a suite fails.
+The last line is "N passed, M failed", for a CI to read. Exits 1 where a suite fails, or takes more
+than TOLERANCE times the processor seconds of its budget.
 """
 
 from __future__ import annotations
@@ -19,92 +21,124 @@ import re
 import subprocess
 import sys
 import time
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LOGS = ROOT / "build" / "suites"
 PYTHON = ".venv/bin/python"
-PYTEST = (PYTHON, "-m", "pytest", "-q", "--durations=20")
 CLOCK_UNDER_LOAD = "tests/integration/collectors/test_clock_under_load.py"  # make test-clock
 C_PARTS = ("virtuallab/clock", "virtuallab/twin", "firmware/power_tap", "collectors/srcap")
 C_TESTED = ("virtuallab/clock", "virtuallab/twin", "firmware/power_tap")
+TOLERANCE = 2  # a processor whose other half is busy takes nearly twice the time for the same work
+SLOWEST = 10  # tests that the final table names
+# Processor seconds of suites, from a fresh clone on a machine that does nothing else.
+BUDGETS = {
+    "c": 45,
+    "types": 30,
+    "go-vet": 190,
+    "ansible-lint": 35,
+    "c-lint": 15,
+    "go": 120,
+    "unit": 700,
+    "page-unit": 5,
+    "lab": 150,
+    "lab-all": 400,
+    "timed": 20,
+    "timed-all": 50,
+    "integration": 900,
+    "integration-all": 1800,
+}
 
 
 @dataclass(frozen=True)
-class Counts:
-    """How many tests passed, failed and were skipped."""
-
-    passed: int = 0
-    failed: int = 0
-    skipped: int = 0
-
-    def __add__(self, other: Counts) -> Counts:
-        return Counts(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped)
+class Test:
+    name: str
+    outcome: str  # "passed", "failed", "skipped"
+    seconds: float = 0.0  # with its fixtures
 
 
 @dataclass(frozen=True)
 class Suite:
-    """Commands that run one after the other, and how their tests are counted.
+    """Commands that run one after the other, and how their tests are read from its log.
 
-    A suite without a counter counts its commands as its tests.
+    A suite without a reader has its commands as its tests. `budget`: its processor seconds on a
+    machine that does nothing else.
     """
 
     name: str
     commands: tuple[Sequence[str], ...]
-    count: Callable[[str], Counts] | None = None
+    read: Callable[[Path], list[Test]] | None = None
     environment: dict[str, str] = field(default_factory=dict)
     nice: int = 0
+    budget: float = float("inf")
 
 
 @dataclass(frozen=True)
 class Result:
     suite: Suite
-    counts: Counts
+    tests: list[Test]
     seconds: float
     processor_seconds: float
     log: Path
 
+    def count(self, outcome: str) -> int:
+        return sum(test.outcome == outcome for test in self.tests)
+
+    @property
+    def verdict(self) -> str:
+        if self.count("failed"):
+            return "FAILED"
+        allowed = self.suite.budget * TOLERANCE
+        return "ok" if self.processor_seconds <= allowed else f"TOO SLOW (at most {allowed:.0f} cpu s)"
+
     @property
     def ok(self) -> bool:
-        return self.counts.failed == 0
+        return self.verdict == "ok"
 
 
-def count_pytest(log: str) -> Counts:
-    """Count the tests in pytest's closing line, "3 failed, 120 passed, 2 skipped in 4.20s"."""
-    closing = [line for line in log.splitlines() if re.search(r"\d+ \w+.* in [\d.]+s", line)]
-    found = re.findall(r"(\d+) (\w+)", closing[-1]) if closing else []
-    number = {word: int(digits) for digits, word in found}
-    failed = number.get("failed", 0) + number.get("error", 0) + number.get("errors", 0)
-    return Counts(number.get("passed", 0), failed, number.get("skipped", 0))
+def read_junit(log: Path) -> list[Test]:
+    """Read the tests from the JUnit file that pytest or Vitest wrote next to a log, if it did."""
+    file = junit_of(log)
+    if not file.exists():
+        return []
+    outcomes = {"failure": "failed", "error": "failed", "skipped": "skipped"}
+    tests = []
+    for case in ElementTree.parse(file).iter("testcase"):
+        found = [outcomes[child.tag] for child in case if child.tag in outcomes]
+        name = f"{case.get('classname')}::{case.get('name')}"
+        tests.append(Test(name, min(found, default="passed"), float(case.get("time", 0))))
+    return tests
 
 
-def count_go(log: str) -> Counts:
-    """Count the tests, without their sub-tests, in the output of "go test -json"."""
-    counted = {"pass": 0, "fail": 0, "skip": 0}
-    for line in log.splitlines():
-        if not line.startswith("{"):
-            continue
-        event = json.loads(line)
-        if "/" not in event.get("Test", "/") and event["Action"] in counted:
-            counted[event["Action"]] += 1
-    return Counts(counted["pass"], counted["fail"], counted["skip"])
+def junit_of(log: Path) -> Path:
+    return log.with_suffix(".xml")
 
 
-def count_vitest(log: str) -> Counts:
-    """Count the tests in Vitest's closing line, "Tests  2 failed | 142 passed (144)"."""
-    closing = re.findall(r"^\s*Tests  (.*)$", log, re.MULTILINE)
-    number = {
-        word: int(digits) for digits, word in re.findall(r"(\d+) (\w+)", closing[-1] if closing else "")
-    }
-    return Counts(number.get("passed", 0), number.get("failed", 0), number.get("skipped", 0))
+def read_go(log: Path) -> list[Test]:
+    """Read the tests, without their sub-tests, from the output of "go test -json"."""
+    outcomes = {"pass": "passed", "fail": "failed", "skip": "skipped"}
+    events = (json.loads(line) for line in log.read_text().splitlines() if line.startswith("{"))
+    return [
+        Test(
+            f"{event['Package'].rpartition('/')[2]}.{event['Test']}",
+            outcomes[event["Action"]],
+            event.get("Elapsed", 0),
+        )
+        for event in events
+        if "/" not in event.get("Test", "/") and event["Action"] in outcomes
+    ]
 
 
-def count_c(log: str) -> Counts:
-    """Count the C test programs; each prints "NAME: ok" at its end."""
-    return Counts(len(re.findall(r"^[A-Za-z ]+: ok\b", log, re.MULTILINE)))
+def read_c(log: Path) -> list[Test]:
+    """Read the C test programs from their output; each prints "NAME: ok" at its end."""
+    return [
+        Test(name, "passed") for name in re.findall(r"^([A-Za-z ]+): ok\b", log.read_text(), re.MULTILINE)
+    ]
 
 
 def shell_scripts() -> list[str]:
@@ -121,6 +155,24 @@ def shell_scripts() -> list[str]:
     return scripts
 
 
+def pytest_suite(name: str, *words: str, nice: int = 0) -> Suite:
+    junit = f"--junitxml={junit_of(LOGS / name)}"
+    command = (PYTHON, "-m", "pytest", "-q", junit, *words)
+    return Suite(name, (command,), read_junit, nice=nice)
+
+
+def python_suites(suffix: str, select: str) -> list[Suite]:
+    """Make the suites of tests against real parts, of the tests that `select` leaves in."""
+    real = ("--ignore", CLOCK_UNDER_LOAD, "tests/integration")
+    return [
+        pytest_suite(f"lab{suffix}", "-m", f"lab{select}", "tests/lab"),
+        pytest_suite(f"timed{suffix}", "-m", f"timed{select}", *real),
+        pytest_suite(
+            f"integration{suffix}", "-n", "3", "--dist", "loadfile", "-m", f"not timed{select}", *real, nice=5
+        ),
+    ]
+
+
 def make_suites() -> dict[str, Suite]:
     """Make all suites, by their names."""
     quiet_make = ("make", "-s", "--no-print-directory")
@@ -131,6 +183,7 @@ def make_suites() -> dict[str, Suite]:
         Suite("types", ((PYTHON, "-m", "tools.types"), ("tools/npm", "run", "types"))),
         Suite("imports", ((PYTHON, "-m", "tools.imports"),)),
         Suite("prose", ((PYTHON, "-m", "tools.prose"),)),
+        Suite("templates", ((PYTHON, "-m", "tools.templates"),)),
         Suite("yaml", ((".venv/bin/yamllint", "--strict", "."),)),
         Suite("shell", ((".venv/bin/shellcheck", *shell_scripts()),)),
         Suite(
@@ -145,51 +198,56 @@ def make_suites() -> dict[str, Suite]:
                 ("tools/go", "vet", "./..."),
                 ("tools/go", "tool", "staticcheck", "./..."),
             ),
+            environment={"CGO_ENABLED": "1"},
         ),
         Suite("c-lint", tuple((*quiet_make, "-C", part, "check") for part in C_PARTS)),
-        Suite("c", tuple((*quiet_make, "-C", part, "test", build) for part in C_TESTED), count_c),
-        Suite("c-unit", tuple((*quiet_make, "-C", part, "unit", build) for part in C_TESTED), count_c),
-        Suite("go", (("tools/go", "test", "-json", "./..."),), count_go, {"CGO_ENABLED": "1"}),
-        Suite("go-unit", (("tools/go", "test", "-short", "-json", "./..."),), count_go, {"CGO_ENABLED": "1"}),
-        Suite("unit", ((*PYTEST, "-n", "2", "--dist", "loadfile", "tests/unit"),), count_pytest),
-        Suite("page-unit", (("tools/npm", "test"),), count_vitest, {"NO_COLOR": "1"}),
+        Suite("c", tuple((*quiet_make, "-C", part, "test", build) for part in C_TESTED), read_c),
+        Suite("c-unit", tuple((*quiet_make, "-C", part, "unit", build) for part in C_TESTED), read_c),
+        Suite("go", (("tools/go", "test", "-json", "./..."),), read_go, {"CGO_ENABLED": "1"}),
+        Suite("go-unit", (("tools/go", "test", "-short", "-json", "./..."),), read_go, {"CGO_ENABLED": "1"}),
+        pytest_suite("unit", "-n", "2", "--dist", "loadfile", "tests/unit", nice=5),
         Suite(
-            "integration",
-            (
-                (
-                    *PYTEST,
-                    "-m",
-                    "not lab and not alongside",
-                    f"--ignore={CLOCK_UNDER_LOAD}",
-                    "tests/integration",
-                ),
-            ),
-            count_pytest,
+            "page-unit",
+            (("tools/npm", "test", "--", *VITEST_REPORTS),),
+            read_junit,
+            {"NO_COLOR": "1"},
         ),
-        Suite(
-            "alongside-lab",
-            ((*PYTEST, "-m", "alongside", "tests/integration"),),
-            count_pytest,
-            nice=5,
-        ),
-        Suite("lab", ((*PYTEST, "-m", "lab", "tests/lab"),), count_pytest),
+        *python_suites("", " and not long"),
+        *python_suites("-all", ""),
     ]
-    return {suite.name: suite for suite in suites}
+    return {suite.name: replace(suite, budget=BUDGETS.get(suite.name, float("inf"))) for suite in suites}
 
 
-# The suites of a stage run at the same time, two at once, in this order: the longest first.
+VITEST_REPORTS = (
+    "--reporter=default",
+    "--reporter=junit",
+    f"--outputFile.junit={junit_of(LOGS / 'page-unit')}",
+)
 # gofmt lists the files that it would change, and succeeds all the same.
 GO_FORMAT = """
 files=$("$(tools/go env GOROOT)/bin/gofmt" -l collectors workloads tests) && echo "$files" && test -z "$files"
 """
-STATIC = ("types", "go-vet", "ansible-lint", "c-lint", "yaml", "prose", "imports", "ruff", "shell")
-# Tests that need little of a processor run alongside the lab's, which wait for their host.
-PYTHON_STAGES = (("unit", "page-unit"), ("integration",), ("lab", "alongside-lab"))
-PLANS: dict[str, tuple[tuple[str, ...], ...]] = {
-    "check": ((*STATIC, "c-unit", "go-unit", "page-unit"), ("unit",)),
-    "lint": (STATIC,),
-    "python": PYTHON_STAGES,
-    "test": (("c", *STATIC), ("go",), *PYTHON_STAGES),
+STATIC = (
+    "types",
+    "go-vet",
+    "ansible-lint",
+    "c-lint",
+    "yaml",
+    "prose",
+    "imports",
+    "templates",
+    "ruff",
+    "shell",
+)
+# The suites of a plan run two at once, in this order, and next to them the lab's, which mostly wait
+# for their host. Tests that assert times run last, next to one other suite.
+PARTS = ("c", *STATIC, "go", "page-unit", "unit")
+PLANS: dict[str, tuple[str, ...]] = {
+    "check": (*STATIC, "c-unit", "go-unit", "page-unit", "unit"),
+    "lint": STATIC,
+    "python": ("lab", "page-unit", "unit", "integration", "timed"),
+    "test": ("lab", *PARTS, "integration", "timed"),
+    "test-all": ("lab-all", *PARTS, "integration-all", "timed-all"),
 }
 
 
@@ -197,6 +255,7 @@ def run(suite: Suite) -> Result:
     """Run a suite's commands, also those after one that fails, with their output in its log."""
     LOGS.mkdir(parents=True, exist_ok=True)
     log = LOGS / f"{suite.name}.log"
+    junit_of(log).unlink(missing_ok=True)
     began = time.monotonic()
     processor_seconds = 0.0
     failures = 0
@@ -216,21 +275,23 @@ def run(suite: Suite) -> Result:
             process.returncode = os.waitstatus_to_exitcode(status)
             processor_seconds += usage.ru_utime + usage.ru_stime
             failures += process.returncode != 0
-    if suite.count is None:
-        counts = Counts(len(suite.commands) - failures, failures)
-    else:
-        counts = suite.count(log.read_text(errors="replace"))
-        if failures and not counts.failed:
-            counts += Counts(failed=failures)
-        elif not failures and counts == Counts():
-            counts = Counts(failed=1)  # a suite that ran no test has not passed
-    return Result(suite, counts, time.monotonic() - began, processor_seconds, log)
+    tests = suite.read(log) if suite.read else [Test(suite.name, "passed")] * (len(suite.commands) - failures)
+    failed = any(test.outcome == "failed" for test in tests)
+    if (failures and not failed) or not tests:  # a suite that ran no test has not passed
+        tests += [Test(suite.name, "failed")] * max(failures, 1)
+    return Result(suite, tests, time.monotonic() - began, processor_seconds, log)
+
+
+def run_after(before: Sequence[Future[Result]], suite: Suite) -> Result:
+    """Run a suite when those before it are over."""
+    wait(before)
+    return run(suite)
 
 
 def readable(result: Result) -> str:
     """Return the log of a suite, of "go test -json" the text that it carries of what failed."""
     text = result.log.read_text(errors="replace")
-    if result.suite.count is not count_go:
+    if result.suite.read is not read_go:
         return text
     lines: list[str] = []
     by_test: dict[tuple[str, str], list[str]] = {}
@@ -250,46 +311,56 @@ def readable(result: Result) -> str:
 def report(result: Result) -> None:
     """Print that a suite ended, and all its output where it failed."""
     if result.ok:
-        print(f"{result.suite.name}: ok, {result.counts.passed} in {result.seconds:.0f} s", flush=True)
+        print(f"{result.suite.name}: ok, {result.count('passed')} in {result.seconds:.0f} s", flush=True)
         return
-    print(f"\n{readable(result).rstrip()}\n{result.suite.name}: FAILED ({result.log})\n", flush=True)
+    if result.count("failed"):
+        print(f"\n{readable(result).rstrip()}")
+    print(f"{result.suite.name}: {result.verdict} ({result.log})\n", flush=True)
 
 
-def table(results: Iterable[Result], seconds: float) -> str:
-    """Format suites, times and counts as a table with totals, and the failed suites below it."""
-    results = list(results)
-    total = sum((result.counts for result in results), Counts())
-    rows = [
-        (r.suite.name, f"{r.seconds:.0f}", f"{r.processor_seconds:.0f}", r.counts, "ok" if r.ok else "FAILED")
-        for r in results
-    ]
+def table(results: Sequence[Result], seconds: float) -> str:
+    """Format the suites as a table, then the slowest tests and the logs of what failed."""
     processor = sum(r.processor_seconds for r in results)
-    rows.append(("all", f"{seconds:.0f}", f"{processor:.0f}", total, "FAILED" if total.failed else "ok"))
-    form = "{:<16}{:>9}{:>9}{:>9}{:>9}{:>9}  {}"
-    lines = [form.format("suite", "seconds", "cpu s", "passed", "failed", "skipped", "")]
-    lines += [
-        form.format(name, wall, cpu, counts.passed, counts.failed, counts.skipped, verdict)
-        for name, wall, cpu, counts, verdict in rows
-    ]
+    outcomes = Counter(test.outcome for r in results for test in r.tests)
+    form = "{:<16}{:>9}{:>9}{:>8}{:>9}{:>9}{:>9}  {}"
+    lines = [form.format("suite", "seconds", "cpu s", "share", "passed", "failed", "skipped", "")]
+    for r in results:
+        share = f"{100 * r.processor_seconds / processor:.0f} %" if processor else ""
+        counts = (r.count("passed"), r.count("failed"), r.count("skipped"))
+        cpu = f"{r.processor_seconds:.0f}"
+        lines.append(form.format(r.suite.name, f"{r.seconds:.0f}", cpu, share, *counts, r.verdict))
+    counts = (outcomes["passed"], outcomes["failed"], outcomes["skipped"])
+    verdict = "ok" if all(r.ok for r in results) else "FAILED"
+    lines.append(form.format("all", f"{seconds:.0f}", f"{processor:.0f}", "100 %", *counts, verdict))
+    slowest = sorted(
+        ((test.seconds, r.suite.name, test.name) for r in results for test in r.tests), reverse=True
+    )
+    named = [f"{taken:7.1f} s  {suite}: {name}" for taken, suite, name in slowest[:SLOWEST] if taken]
+    lines += ["", "slowest tests", *named] if named else []
     lines += [f"failed: {r.suite.name} ({r.log.relative_to(ROOT)})" for r in results if not r.ok]
     return "\n".join(lines)
 
 
-def run_plan(stages: Iterable[Sequence[str]]) -> int:
-    """Run the suites of each stage, then print the table. Returns the exit code."""
+def run_plan(names: Iterable[str]) -> int:
+    """Run the suites, then print the table. Returns the exit code."""
     suites = make_suites()
     results: list[Result] = []
     began = time.monotonic()
-    for stage in stages:
-        with ThreadPoolExecutor(max_workers=2) as pool:
-            for result in pool.map(run, [suites[name] for name in stage]):
-                report(result)
-                results.append(result)
+    with ThreadPoolExecutor(max_workers=1) as lab, ThreadPoolExecutor(max_workers=2) as others:
+        begun: dict[str, Future[Result]] = {}
+        for name in names:
+            on_lab = [one for known, one in begun.items() if known.startswith("lab")]
+            before = on_lab if name.startswith("timed") else []
+            pool = lab if name.startswith("lab") else others
+            begun[name] = pool.submit(run_after, before, suites[name])
+        for done in as_completed(begun.values()):
+            report(done.result())
+            results.append(done.result())
     print("\n" + table(results, time.monotonic() - began))
-    total = sum((result.counts for result in results), Counts())
-    skipped = f", {total.skipped} skipped" if total.skipped else ""
-    print(f"\n{total.passed} passed, {total.failed} failed{skipped}")
-    return 1 if total.failed else 0
+    outcomes = Counter(test.outcome for result in results for test in result.tests)
+    skipped = f", {outcomes['skipped']} skipped" if outcomes["skipped"] else ""
+    print(f"\n{outcomes['passed']} passed, {outcomes['failed']} failed{skipped}")
+    return 0 if all(result.ok for result in results) else 1
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -299,8 +370,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join([*PLANS, *suites])}")
     options = parser.parse_args(arguments)
     if options.list:
-        for name, stages in PLANS.items():
-            print(f"{name}: {' | '.join(' '.join(stage) for stage in stages)}")
+        for name, plan in PLANS.items():
+            print(f"{name}: {' '.join(plan)}")
         for suite in suites.values():
             print(f"\n{suite.name}:")
             print("\n".join(f"  {' '.join(command)}" for command in suite.commands))
@@ -308,10 +379,7 @@ def main(arguments: Sequence[str]) -> int:
     unknown = [name for name in options.names if name not in PLANS and name not in suites]
     if unknown or not options.names:
         parser.error(f"unknown suite {', '.join(unknown)}" if unknown else "name a suite")
-    stages: list[Sequence[str]] = []
-    for name in options.names:
-        stages += PLANS.get(name, ((name,),))
-    return run_plan(stages)
+    return run_plan(suite for name in options.names for suite in PLANS.get(name, (name,)))
 
 
 if __name__ == "__main__":
