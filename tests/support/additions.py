@@ -109,7 +109,7 @@ def rate(run):
     return run.performance.ops_per_second if run.performance else None
 
 
-def verdicts(campaign):
+def measure(campaign):
     by_name = {name: [run for run in campaign.runs if run.filesystem == name] for name in ("f2fs", "ext4")}
     effect = claims.ratio(by_name["f2fs"], by_name["ext4"], rate)
     return [claims.greater(FASTER, "all drives", effect, "above 1: ops/s, f2fs over ext4")]
@@ -126,7 +126,7 @@ STUDY = Study(
     reference="Doe 2026, doi 10.0000/none",
     factors=("drive", "filesystem", "scheduler", "workload"),
     claims=(FASTER,),
-    verdicts=verdicts,
+    measure=measure,
     figures=(StudyFigure(rates, "Operations a second, run by run."),),
 )
 '''

@@ -20,6 +20,7 @@ def meter(name: str, state: str = "streaming", reason: str = "", **figures: Any)
         "expected": 100_000,
         "lost": 0,
         "over_range": 0,
+        "impossible": 0,
         "duplicate": 0,
         "repeated": 0,
         "gap_seconds": 0.0,

@@ -30,6 +30,7 @@ class Dashboard:
                 "database": Influxd.database,
                 "username": Influxd.reader[0],
                 "password_file": str(secret),
+                "hosts": list(Influxd.hosts),
             },
             "powerd_status_socket": str(self.socket),
         }

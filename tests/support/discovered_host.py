@@ -15,8 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from joulerig.rig.common import yaml_text
 from joulerig.rig.lab import model
 from tests.support import ROOT
 from tests.support.contained_lab import ContainedLab, raise_loopback, serving, write_playbook
@@ -49,7 +48,7 @@ def main() -> None:
         file.unlink()  # not before: Ansible keeps in a process where it found a host's file
         rig("discover", "hosts", "discover", HOST)
         steps["file"] = file.read_text()
-        [(drive, keys)] = yaml.safe_load(steps["file"])["drives"].items()
+        [(drive, keys)] = yaml_text.parse(steps["file"], file.name)["drives"].items()
         rig("again", "hosts", "discover", HOST)
         rig("doctor", "doctor", HOST, "--json")
         playbook = write_playbook(folder / "discovered.yml", {**CAMPAIGN, "drives": [drive]})

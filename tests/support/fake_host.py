@@ -31,7 +31,9 @@ class FakeCalls(SystemCalls):
     controller, its health) or ATA disk (its identity) says of itself. `features`: the values of an
     NVMe drive's features, `tables` their data. `deaf`: drives that do not do what they are asked.
     `refused`: orders that ATA disks refuse; `orders`: those that they got. `formats`: what an NVMe
-    namespace is. `sanitizing`: states that its sanitize goes through. `vital`: pages of SCSI disks.
+    namespace is. `sanitizing`: states that its sanitize goes through; `sanitized`: those that
+    began, with their action; `sanitize_status`: NVMe's, with which it is refused. `vital`: pages of
+    SCSI disks.
     `identities`: serial and bytes that a drive itself reports, where they are not as in /sys; None:
     it does not answer. `cacheless`: drives without a volatile write cache. `refusal`: the status of
     each attempt to set a feature. `locked`: names of locked drives.
@@ -51,6 +53,8 @@ class FakeCalls(SystemCalls):
         self.orders: list[tuple[str, int, int, int]] = []
         self.formats = bytes(4096)
         self.sanitizing = [1]
+        self.sanitized: list[tuple[str, int]] = []
+        self.sanitize_status = 0
         self.vital: dict[tuple[str, int], bytes] = {}
         self.identities: dict[str, tuple[str, int] | None] = {}
         self.cacheless: set[str] = set()
@@ -133,6 +137,11 @@ class FakeCalls(SystemCalls):
     def nvme_namespace(self, descriptor: int) -> bytes:
         return self.formats
 
+    def sanitize(self, descriptor: int, action: int) -> None:
+        self.sanitized.append((self._name(descriptor), action))
+        if self.sanitize_status:
+            raise StatusError(self.sanitize_status)
+
     def sanitize_state(self, descriptor: int) -> int:
         return self.sanitizing.pop(0)
 
@@ -148,6 +157,9 @@ class FakeCalls(SystemCalls):
     def erase_ata(self, descriptor: int, password: str, seconds: float) -> None:
         self._secure(descriptor, 0xF4, 0)
 
+    def unlock_ata(self, descriptor: int, password: str) -> None:
+        self._secure(descriptor, 0xF2, 1 << 1)
+
     def disable_ata_password(self, descriptor: int, password: str) -> None:
         self._secure(descriptor, 0xF6, 0)
 
@@ -158,7 +170,7 @@ class FakeCalls(SystemCalls):
         if (command, 0) in self.refused:
             raise OSError(f"ATA command {command:#04x}: refused (SCSI status 0x2)")
         words = list(struct.unpack("<256H", self.pages[name][0]))
-        words[128] = words[128] & ~(1 << 1) | enabled
+        words[128] = words[128] & ~(3 << 1) | enabled
         self.pages[name] = (struct.pack("<256H", *words),)
 
     def order_ata(self, descriptor: int, command: int, feature: int, count: int) -> None:
@@ -234,6 +246,9 @@ class FakeHost:
         self.put(real / "size", f"{bytes_ // 512}\n")
         self.put(real / "removable", "0\n")
         self.put(real / "ro", "0\n")
+        self.put(real / "stat", " 0" * 17 + "\n")
+        self.put(real / "inflight", "0 0\n")
+        self.put(real / "queue/iostats", "1\n")
         (real / "holders").mkdir()
         (real / "slaves").mkdir()
         for link in (
@@ -329,7 +344,10 @@ class FakeHost:
 
 
 @pytest.fixture
-def fake(tmp_path: Path) -> FakeHost:
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeHost:
+    from ansible.module_utils.joulerig.drives.uses import stillness
+
+    monkeypatch.setattr(stillness, "STILL_SECONDS", 0.0)  # nothing moves on files
     return FakeHost(tmp_path / "host")
 
 

@@ -66,6 +66,7 @@ def machine(**more: dict[str, Any]) -> dict[str, Any]:
         "users": {
             "reservations": [], "runs": [], "logged_in": [], "load": 0.05, "processors": 8, "machines": [],
         },
+        "lacking": {"checks": [], "fence": ""},
         "unreached": {},
     }  # fmt: skip
     return {subject: {**values, **more.get(subject, {})} for subject, values in found.items()}

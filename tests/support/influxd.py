@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from joulerig.analysis.results.influxdb import schema
+from joulerig.analysis.results.influxdb.client import Databases
+from joulerig.analysis.results.influxdb.schema import Writer
 from tests.support import ROOT
 from tests.support.programs import end, free_port, installed, wait_for
 
@@ -21,12 +25,16 @@ def servers() -> list[str]:
 
 
 class Influxd:
-    """A server, the database that tests use, and users: one for each right, and one with none.
+    """A server, a lab's databases and one of no lab, and users: one for each right, one with none.
 
-    The quotes in the passwords are on purpose.
+    The writer may write to all of them: that each account has but one is tested on the rig's own
+    server. The quotes in the passwords are on purpose.
     """
 
-    database = "joulerig"
+    database = "joulerig"  # of no lab, and the beginning of the others' names
+    power = Writer.POWERD.database(database)
+    results = Writer.CAMPAIGN.database(database)
+    hosts = ("bench1", "bench2", "vhost1", "vhost2", "h")
     admin = ("admin", "an admin's secret")
     reader = ("reader", "r'eader\"")
     writer = ("writer", "a writer's secret")
@@ -120,16 +128,31 @@ class Influxd:
             return False
 
     def empty(self) -> None:
-        """Recreates the database, with the users' rights on it."""
-        self.statement(f"DROP DATABASE {self.database}")
-        self.statement(f"CREATE DATABASE {self.database}")
-        self.statement(f"GRANT READ ON {self.database} TO {self.reader[0]}")
-        self.statement(f"GRANT WRITE ON {self.database} TO {self.writer[0]}")
+        """Recreates the databases, with the users' rights on them."""
+        self.statement(
+            "; ".join(
+                f"DROP DATABASE {one}; CREATE DATABASE {one};"
+                f" GRANT READ ON {one} TO {self.reader[0]}; GRANT WRITE ON {one} TO {self.writer[0]}"
+                for one in [self.database, *schema.databases(self.database, self.hosts)]
+            )
+        )
 
-    def statement(self, influxql: str, auth: tuple[str, str] | None = admin) -> dict[str, Any]:
+    def databases(self) -> Databases:
+        """Return what reads the lab, as the rig does."""
+        return Databases(self.url, self.database, *self.reader, hosts=self.hosts)
+
+    def database_of(self, measurement: str, host: str) -> str:
+        """Return the database of a measurement's points; one that no lab has is in `database`."""
+        if measurement not in schema.MEASUREMENTS:
+            return self.database
+        return schema.MEASUREMENTS[measurement].writer.database(self.database, host)
+
+    def statement(
+        self, influxql: str, auth: tuple[str, str] | None = admin, database: str = database
+    ) -> dict[str, Any]:
         """Return the first result of a statement, made as administrator unless `auth` differs."""
         answer = self._http.post(
-            f"{self.url}/query", params={"db": self.database, "q": influxql, "epoch": "ns"}, auth=auth
+            f"{self.url}/query", params={"db": database, "q": influxql, "epoch": "ns"}, auth=auth
         )
         assert answer.status_code == 200, answer.text
         assert '"error"' not in answer.text, answer.text
@@ -137,7 +160,9 @@ class Influxd:
 
     def rows(self, influxql: str) -> list[dict[str, Any]]:
         """The rows of a query's first series."""
-        series = self.statement(influxql).get("series")
+        measurement = re.search(r"\bFROM (\w+)", influxql)
+        assert measurement, influxql
+        series = self.statement(influxql, database=self.database_of(measurement[1], "")).get("series")
         return (
             [dict(zip(series[0]["columns"], row, strict=True)) for row in series[0]["values"]]
             if series
@@ -145,13 +170,20 @@ class Influxd:
         )
 
     def write(self, *lines: str) -> None:
-        answer = self._http.post(
-            f"{self.url}/write",
-            params={"db": self.database, "precision": "ns"},
-            content="\n".join(lines).encode(),
-            auth=self.writer,
-        )
-        assert answer.status_code == 204, answer.text
+        """Write points, each into the database of who would have written it."""
+        by_database: dict[str, list[str]] = {}
+        for line in lines:
+            series = dict(one.partition("=")[::2] for one in line.partition(" ")[0].split(","))
+            database = self.database_of(next(iter(series)), series.get("host", self.hosts[0]))
+            by_database.setdefault(database, []).append(line)
+        for database, some in by_database.items():
+            answer = self._http.post(
+                f"{self.url}/write",
+                params={"db": database, "precision": "ns"},
+                content="\n".join(some).encode(),
+                auth=self.writer,
+            )
+            assert answer.status_code == 204, answer.text
 
 
 def _quoted(text: str) -> str:

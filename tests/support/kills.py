@@ -27,6 +27,7 @@ WAITS, WORKS = r"^/usr/bin/python3$", "detached import child"
 # What the command lines of a campaign's processes on its controller have.
 RIG, ANSIBLE, SSH = "bin/rig run", "ansible_playbook", "ssh_config"
 OF_CAMPAIGN = (RIG, ANSIBLE, SSH)
+HEARTBEAT = "claims.heartbeat"  # of a campaign's executor: it ends by itself once that has
 # Shell commands for the host: what a campaign left there, a line each, and what it may have set.
 LEFT = """
 ls /var/lib/joulerig/calls
@@ -50,15 +51,15 @@ systemctl list-units --state=active --type=timer --plain --no-legend | awk '{pri
 def controllers(lab: Lab, what: str = "") -> list[psutil.Process]:
     """The processes of a lab's campaigns: `rig run`, ansible-playbook, its workers, SSH.
 
-    `what`: those whose command line has it.
+    `what`: those whose command line has it, HEARTBEAT for example.
     """
     mark = lab.environment["JOULERIG_VAR"]
     found = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             words = " ".join(process.cmdline())
-            of_campaign = any(one in words for one in OF_CAMPAIGN)
-            if of_campaign and what in words and process.environ().get("JOULERIG_VAR") == mark:
+            sought = any(one in words for one in ([what] if what else OF_CAMPAIGN))
+            if sought and process.environ().get("JOULERIG_VAR") == mark:
                 found.append(process)
     return sorted(found, key=lambda one: one.create_time())
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from joulerig.analysis.results.influxdb.client import Client
+from joulerig.analysis.results.influxdb.client import Databases
 from tests.support import ROOT
 
 BIN = ROOT / ".venv" / "bin"
@@ -126,11 +126,12 @@ class Lab:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
-    def database(self) -> Client:
+    def database(self) -> Databases:
         """Its InfluxDB, to be read from; a context manager."""
         port = json.loads((self.folder / "var" / "ports.json").read_text())["influxdb"]
         password = (self.folder / "var" / "secrets" / "reader").read_text()
-        return Client(f"http://127.0.0.1:{port}", "joulerig", "reader", password)
+        hosts = json.loads((self.folder / "var" / "dashboard" / "lab.json").read_text())["lab"]["hosts"]
+        return Databases(f"http://127.0.0.1:{port}", "joulerig", "reader", password, hosts=hosts)
 
     def campaigns(self) -> list[str]:
         return sorted(path.name for path in self.results.iterdir()) if self.results.exists() else []

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 import yaml
 
-from joulerig.analysis.results.influxdb.client import Client
 from joulerig.rig.campaign import measure, opening
 from joulerig.rig.common import paths
 from joulerig.rig.lab import model as lab
@@ -126,6 +125,7 @@ def pretend_services(monkeypatch: pytest.MonkeyPatch, influxd: Influxd, streamin
     meters = [{"name": name, "state": "streaming"} for name in streaming]
     monkeypatch.setattr(measure, "ARRIVAL_SECONDS", 0.2)
     monkeypatch.setattr(measure.services, "powerd_status", lambda: {"meters": meters})
-    monkeypatch.setattr(measure, "client", lambda lab: Client(influxd.url, influxd.database, *influxd.reader))
+    monkeypatch.setattr(measure.services, "power_sessions", lambda: frozenset({"s1", "s2"}))
+    monkeypatch.setattr(measure, "client", lambda lab: influxd.databases())
     monkeypatch.setattr(opening.services, "check", lambda lab: None)
     monkeypatch.setattr(opening.provenance, "controller", lambda lab: {"joulerig": "test"})

@@ -18,7 +18,7 @@ from typing import Any
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import applications
-from joulerig.virtuallab.blocklog.device import PATIENCE_SECONDS, LoopDevice, mounted, run
+from joulerig.virtuallab.blocklog.device import PATIENCE_SECONDS, LoopDevice, make, mounted, run
 from joulerig.virtuallab.standalone_twin import StandaloneTwin
 from tests.support.programs import wait_for
 from tests.support.twin_switch import TwinSwitch
@@ -46,7 +46,7 @@ class LoopHost(TwinSwitch):
         match arguments["action"]:
             case "prepare":
                 with LoopDevice(self._twin.nbd) as device:
-                    run(*definition["mkfs"], *definition["no_discard"], device.path)
+                    make(device, definition)
             case "write":
                 self._write(definition, arguments)
             case "survey":

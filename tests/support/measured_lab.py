@@ -16,6 +16,7 @@ from pathlib import Path
 import httpx
 
 from ansible.module_utils.joulerig.phases import Phases
+from joulerig.analysis.results.influxdb.schema import Writer
 from joulerig.rig.campaign.execution import result_points
 from tests.support import ROOT
 from tests.support.influxd import Influxd
@@ -25,6 +26,7 @@ from tests.support.programs import built, end, wait_for
 HOST, DRIVE, METER = "vhost1", "sata-plp", "tap1"
 CAMPAIGN = "demo-20261126-120000"
 RUN = f"{CAMPAIGN}-0001"
+AGENT = Writer.HOST.database(Influxd.database, HOST)  # the database that it writes
 SECONDS = 4  # of the load; rates need points in more than one interval of a second
 CAPTURED = ROOT / "collectors" / "internal" / "testdata" / "host1"
 HEALTH = {
@@ -64,14 +66,14 @@ def measure(influxd: Influxd, folder: Path) -> tuple[int, int]:
     (folder / "password").write_text(influxd.writer[1])
     influx = {
         "url": influxd.url,
-        "database": influxd.database,
+        "database": influxd.power,
         "username": influxd.writer[0],
         "password_file": str(folder / "password"),
         "flush_interval_seconds": 0.2,
     }
     with Emulator() as instrument:
         power = Powerd(folder, _powerd(folder, influx, instrument.driver))
-        agent = subprocess.Popen([built("iod"), "--config", str(_iod(folder, influx))])
+        agent = subprocess.Popen([built("iod"), "--config", str(_iod(folder, influx | {"database": AGENT}))])
         try:
             power.wait_state(METER, "streaming", 30)
             wait_for((folder / "iod.sock").exists, 10, "the agent's socket")
@@ -150,7 +152,7 @@ def _publish(influxd: Influxd, begin: int) -> None:
     )  # fmt: skip
     written = httpx.post(
         f"{influxd.url}/write",
-        params={"db": influxd.database},
+        params={"db": influxd.results},
         content=line,
         auth=influxd.writer,
         trust_env=False,

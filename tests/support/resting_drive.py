@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 
 from joulerig.analysis import results
 from joulerig.analysis.audit.rails import RailPower
 from joulerig.analysis.power_states.declared import Declared, Rest, State
 from joulerig.analysis.power_states.measured import Measured
+from joulerig.analysis.results import power_points
 from joulerig.analysis.results.campaign import Run
 from joulerig.analysis.runs.over_time import Steps
 from tests.support import simulated_waveform, verifiable_campaign
@@ -84,6 +86,7 @@ class Drive:
             block=block,
             declared=declared or self.declares(rests),
             idle=RailPower(idle + 1e-4 * rng.standard_normal(), 5e-4 + 0.002 * idle),
+            no_idle="",
             load=RailPower(load, 5e-4 + 0.002 * load),
             greatest=None,
             power=power,
@@ -113,6 +116,8 @@ def _put(database: sqlite3.Connection, run: Run, one: Measured) -> None:
         samples=len(watts), rails=[rail.rail], drive=run.drive, host=run.host, meter=rail.meter,
         begin_ns=phase.start_ns, watts=watts,
     )  # fmt: skip
+    assert one.idle is not None
+    _put_idle(run, one.idle.watts)
     for name, known in (("idle", one.idle), ("workload", one.load)):
         assert known is not None
         seconds = run.phases[name].seconds
@@ -138,6 +143,23 @@ def _put(database: sqlite3.Connection, run: Run, one: Measured) -> None:
     load.write_text(json.dumps(report))
     settings = run.folder / "settings.json"
     settings.write_text(json.dumps({**run.settings, "power": {"drive": _settings(one.declared)}}))
+
+
+def _put_idle(run: Run, watts: float) -> None:
+    """Put power at rest into the points of a run's idle phase."""
+    phase = run.phases["idle"]
+    points = power_points.read(run.folder / "power.csv")
+    assert points is not None
+    noise = pl.Series(np.random.default_rng(run.ordinal).normal(1, 0.002, points.height))
+    inside = pl.col("time_ns").is_between(phase.start_ns, phase.end_ns + 20_000_000)
+    points = points.with_columns(
+        pl.when(inside).then(share * watts * noise).otherwise(name).alias(name)
+        for name, share in (("watts", 1.0), ("watts_min", 0.99), ("watts_max", 1.01))
+    )
+    counted = points.with_columns(
+        joules=pl.col("watts").cum_sum() * 0.01, amps=pl.col("watts") / pl.col("volts")
+    )
+    power_points.write(counted, run.folder / "power.csv")
 
 
 def _settings(declared: Declared) -> dict:

@@ -288,7 +288,7 @@ def _figures(
             "run": run, "phase": phase, "meter": drive["meter"], "rail": drive["rail"], "drive": levels["drive"],
             "joules": measured[phase], "true_joules": joules if virtual else None, "samples": samples - lost,
             "expected": samples, "lost": lost, "gap_seconds": lost * 1e-3, "duplicate": 0, "repeated": 0,
-            "surplus": 0, "over_range": 0, "worst_gap_seconds": min(lost, 1) * 1e-3,
+            "surplus": 0, "over_range": 0, "impossible": 0, "worst_gap_seconds": min(lost, 1) * 1e-3,
         }  # fmt: skip
         if end.joules:
             row |= bounds({**row, "volts": drive["volts"], "start_ns": phases[phase][0]})

@@ -50,6 +50,12 @@ CAMPAIGN: dict[str, Any] = {
     "name": "additions",
     "question": "Is what was added used everywhere?",
     "study": "f2fs_speed",
+    "registered": {
+        "ladder": [1, 2],
+        "hours": 1,
+        "greatest_width": 2,
+        "claims": {"faster": {"cells": {"filesystem": ["ext4", "f2fs"]}}},
+    },
     "drives": ["bare"],
     "factors": {
         "filesystem": ["ext4", "f2fs", "newfs"],
