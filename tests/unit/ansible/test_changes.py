@@ -15,11 +15,20 @@ import pytest
 
 from ansible.module_utils.joulerig import paths
 from ansible.module_utils.joulerig.changes import apt as apt_packages
-from ansible.module_utils.joulerig.changes import contents, kernelmodules, packages, units
+from ansible.module_utils.joulerig.changes import (
+    contents,
+    files,
+    kernelmodules,
+    packages,
+    units,
+    what_stays,
+)
 from ansible.module_utils.joulerig.changes import record as records
+from ansible.module_utils.joulerig.changes import rpm as rpm_packages
 from ansible.module_utils.joulerig.changes.record import COMMAND, FILE, MODULE, PACKAGE, TREE, UNIT, Record
 from ansible.module_utils.joulerig.changes.undo import Undo
 from ansible.module_utils.joulerig.drives import ownership
+from ansible.module_utils.joulerig.drives.commands import ata_password
 from ansible.module_utils.joulerig.tools import Failed, Refused
 from tests.support.disk_calls import DiskCalls
 from tests.support.fake_systemd import FakeSystemd
@@ -164,6 +173,30 @@ def test_a_folder_with_a_file_of_the_owners_stays_until_it_is_empty(root, record
     assert undo().undone == [f"removed {folder}"]
 
 
+@pytest.mark.parametrize("before", [None, "the owner's\n"])
+def test_a_file_of_the_rigs_that_the_owner_edited_stays(root, record, before):
+    path = root / "etc/createcluster.conf"
+    if before:
+        path.write_text(before)
+    wanted = {"dest": str(path), "content": "create_main_cluster = false\n", "mode": "0644"}
+    files.have([], [wanted])
+    path.write_text("create_main_cluster = true\n")
+    assert undo().stays == [f"{path}: was changed since the rig wrote it"]
+    assert path.read_text() == "create_main_cluster = true\n"
+    assert Record().names(FILE) == [str(path)]
+    path.write_text(wanted["content"])
+    assert undo().stays == []
+    assert path.exists() == bool(before)
+
+
+def test_a_file_that_the_rig_wrote_twice_is_compared_with_the_last(root, record):
+    path = root / "etc/createcluster.conf"
+    for content in ("first\n", "second\n"):
+        files.have([], [{"dest": str(path), "content": content, "mode": "0644"}])
+    assert undo().stays == []
+    assert not path.exists()
+
+
 def test_the_first_record_of_a_file_counts(root, record):
     path = root / "etc/chrony/chrony.conf"
     before = picture(root / "etc")
@@ -283,6 +316,17 @@ def test_results_that_no_controller_has_stay(root, record):
     assert "outcomes of runs that no controller has" in undo().stays[0]
     assert outcome.exists()
     assert sorted(one.name for one in (root / "var/lib/joulerig").iterdir()) == ["calls"]
+
+
+def test_the_password_of_a_secure_erase_that_did_not_end_stays_known(root, record):
+    record.add({FILE: ["/a"]})
+    ata_password.note("WD-1")
+    [line] = undo().stays
+    assert "a secure erase did not end of WD-1" in line
+    assert "--security-disable joulerig DEVICE" in line
+    assert ata_password.noted() == {"WD-1": "joulerig"}
+    ata_password.forget("WD-1")
+    assert ata_password.noted() == {}
 
 
 def test_calls_that_were_all_collected_do_not_stay(root, record):
@@ -506,7 +550,7 @@ Inst chrony (4.3 Debian:12/stable [amd64])
 Conf chrony (4.3 Debian:12/stable [amd64])
 END
 ;;
-*--simulate*purge*) %s ;;
+*--simulate*remove*) %s ;;
 esac
 """
 
@@ -515,11 +559,11 @@ esac
 def apt(root, tool):
     """apt with `installed` as the installed packages; returns the log of apt-get's calls."""
 
-    def make(installed: str, purge_plan: str = "true", auto: str = "") -> Path:
+    def make(installed: str, remove_plan: str = "true", auto: str = "") -> Path:
         lines = "; ".join(f"echo '{name} installed'" for name in installed.split())
         tool("dpkg-query", (lines or "true") + "; exit 1")
-        tool("apt-mark", f'test "$1" = auto || echo "{auto}"')
-        return tool("apt-get", PLAN % purge_plan)
+        tool("apt-mark", f'test "$1" = auto || test "$1" = manual || echo "{auto}"')
+        return tool("apt-get", PLAN % remove_plan)
 
     return make
 
@@ -548,11 +592,24 @@ def test_a_package_that_apt_does_not_know_is_an_error_before_any_change(apt, too
     assert not Record().exists
 
 
-@pytest.mark.parametrize(("age", "refreshed"), [(0, False), (100_000, True)])
-def test_apts_lists_are_refreshed_where_they_are_old(apt, tmp_path, monkeypatch, age, refreshed):
+@pytest.mark.parametrize(
+    ("age", "files", "refreshed"),
+    [
+        (0, ["deb.debian.org_debian_dists_bookworm_main_binary-amd64_Packages"], False),
+        (0, ["deb.debian.org_debian_dists_bookworm_main_binary-amd64_Packages.lz4"], False),
+        (100_000, ["deb.debian.org_debian_dists_bookworm_main_binary-amd64_Packages"], True),
+        (0, [], True),  # emptied, as that of an image
+        (0, ["lock", "deb.debian.org_debian_dists_bookworm_InRelease"], True),
+    ],
+)
+def test_apts_lists_are_refreshed_where_they_are_old_or_empty(
+    apt, tmp_path, monkeypatch, age, files, refreshed
+):
     calls = apt("")
     lists = tmp_path / "lists"
     lists.mkdir()
+    for name in files:
+        (lists / name).touch()
     monkeypatch.setattr(apt_packages, "LISTS", str(lists))
     os.utime(lists, (lists.stat().st_mtime - age,) * 2)
     Record().add({PACKAGE: ["chrony"]}, 86400)
@@ -599,7 +656,7 @@ def test_packages_stay_unless_asked_for(apt):
     assert set(Record().names(PACKAGE)) == {"chrony", "libfoo1", "systemd-timesyncd"}
 
 
-def test_packages_that_were_not_there_are_purged_and_those_that_were_come_back(apt):
+def test_packages_that_were_not_there_are_removed_and_those_that_were_come_back(apt):
     apt("systemd-timesyncd")
     Record().add({PACKAGE: ["chrony"]})
     calls = apt("chrony libfoo1")
@@ -609,18 +666,18 @@ def test_packages_that_were_not_there_are_purged_and_those_that_were_come_back(a
         "removed package chrony", "removed package libfoo1", "installed package systemd-timesyncd",
     ]  # fmt: skip
     [line] = [one for one in calls.read_text().splitlines() if "--simulate" not in one]
-    assert line.endswith("--purge install systemd-timesyncd chrony- libfoo1-")
+    assert line.endswith("force-confold install systemd-timesyncd chrony- libfoo1-")
     assert not Record().exists
 
 
-def test_only_new_packages_are_purged(apt):
+def test_only_new_packages_are_removed(apt):
     apt("")
     Record().add({PACKAGE: ["chrony"]})
     calls = apt("chrony systemd-timesyncd")  # libfoo1 has gone in the meantime
     calls.unlink()
     assert undo(with_packages=True).undone == ["removed package chrony"]
     [line] = [one for one in calls.read_text().splitlines() if "--simulate" not in one]
-    assert line.endswith(" purge chrony")
+    assert line.endswith(" remove chrony")
 
 
 def test_a_package_that_one_of_the_owners_needs_stays(apt):
@@ -632,7 +689,100 @@ def test_a_package_that_one_of_the_owners_needs_stays(apt):
     assert done.undone == ["removed package chrony"]
     assert done.stays == ["package libfoo1: owners-tool needs it"]
     assert Record().names(PACKAGE) == ["libfoo1"]
-    assert "purge chrony\n" in calls.read_text()
+    assert "remove chrony\n" in calls.read_text()
+
+
+def test_packages_that_one_of_the_owners_needs_have_one_line(apt):
+    apt("systemd-timesyncd")
+    Record().add({PACKAGE: ["chrony"]})
+    apt("chrony libfoo1 systemd-timesyncd", 'echo "Remv owners-tool [1]"')
+    assert undo(with_packages=True).stays == ["packages chrony, libfoo1: owners-tool needs them"]
+
+
+@pytest.fixture
+def dpkg(root, tool, monkeypatch, tmp_path):
+    """dpkg where chrony was removed, with its configuration and a folder for its data.
+
+    Gives the folder of both; `script`: the package has one for its purge.
+    """
+    own = tmp_path / "own"
+    (own / "etc/chrony").mkdir(parents=True)
+    (own / "lib/chrony").mkdir(parents=True)
+    (own / "etc/chrony/chrony.conf").write_text("pool debian\n")
+    digest = hashlib.md5(b"pool debian\n").hexdigest()
+    monkeypatch.setattr(apt_packages, "DATA", f"{own}/")
+    folders = [own / "etc/chrony", own / "lib/chrony"]
+    case = [
+        f"*--listfiles*) printf '{own}/etc/chrony\\n{own}/lib/chrony\\n/usr/sbin/chronyd\\n' ;;",
+        f"*--search*) printf 'chrony: {folders[0]}\\nchrony, owners-tool: {folders[1]}\\n' ;;",
+        f"*Conffiles*) echo ' {folders[0]}/chrony.conf {digest}' ;;",
+        f"*--control-path*) ls {own}/chrony.postrm || exit 1 ;;",
+        "*Package*) echo 'chrony installed'; exit 1 ;;",
+        "*) echo config-files ;;",
+    ]
+    tool("dpkg-query", 'case "$*" in\n' + "\n".join(case) + "\nesac")
+    return own
+
+
+def removed(tool) -> tuple[list[str], list[str]]:
+    """Undo the installation of chrony; return what stays, and the purges that were made."""
+    calls = tool("dpkg", "")
+    tool("apt-get", "")
+    _, stay, left = apt_packages.undo({"chrony": {"installed": False}})
+    assert stay == {}
+    return list(left.values()), calls.read_text().splitlines() if calls.exists() else []
+
+
+def test_a_removed_package_whose_configuration_is_as_it_came_leaves_nothing(dpkg, tool):
+    (dpkg / "etc/chrony/chrony.conf").unlink()
+    assert removed(tool) == ([], ["--purge chrony"])
+
+
+@pytest.mark.parametrize("owner", ["edited", "added"])
+def test_configuration_that_the_owner_changed_stays_and_is_named(dpkg, tool, owner):
+    if owner == "edited":
+        (dpkg / "etc/chrony/chrony.conf").write_text("server mine\n")
+    else:
+        (dpkg / "etc/chrony/chrony.conf").unlink()
+        (dpkg / "etc/chrony/mine.conf").write_text("")
+    stays, purges = removed(tool)
+    assert purges == ([] if owner == "edited" else ["--purge chrony"])
+    [line] = stays
+    assert line.startswith(f"package chrony: removed; of its configuration and data stays {dpkg}/etc/chrony")
+
+
+def test_a_package_whose_script_might_delete_data_is_not_purged(dpkg, tool):
+    (dpkg / "chrony.postrm").write_text("rm -rf /var/lib/chrony")
+    (dpkg / "lib/chrony/mine").write_text("")
+    stays, purges = removed(tool)
+    assert purges == []
+    assert stays == [
+        f"package chrony: removed; of its configuration and data stays {dpkg}/etc/chrony;"
+        " 'apt-get purge chrony' deletes it"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("package", "made"),
+    [
+        ("postgresql-15", "etc/postgresql/15/main"),
+        ("postgresql-15", "var/lib/postgresql/15/mine"),
+        ("postgresql-9.6", "var/lib/postgresql/9.6/main"),
+        ("postgresql-server", "var/lib/pgsql/data/PG_VERSION"),
+        ("postgresql16-server", "var/lib/pgsql/16/data/PG_VERSION"),
+    ],
+)
+def test_a_package_with_databases_stays_installed(tmp_path, monkeypatch, package, made):
+    monkeypatch.setattr(what_stays, "CLUSTERS", tuple(
+        (one[0], *(f"{tmp_path}{place}" for place in one[1:])) for one in what_stays.CLUSTERS
+    ))  # fmt: skip
+    assert what_stays.databases(package) == ""
+    (tmp_path / made).mkdir(parents=True)
+    assert what_stays.databases(package).startswith(
+        f"package {package}: it has databases, at {tmp_path}/{made}"
+    )
+    assert what_stays.databases("postgresql-14") == ""
+    assert what_stays.databases("postgresql") == ""
 
 
 def test_a_package_that_was_a_dependency_is_one_again(apt, tool):
@@ -730,9 +880,9 @@ def fedora(root, tool, monkeypatch, tmp_path):
     (tmp_path / "os/os-release").write_text("ID=fedora\n")
     monkeypatch.setattr(paths, "ETC", str(tmp_path / "os"))
 
-    def make(installed: str, users: str = "echo no package requires it; exit 1") -> Path:
+    def make(installed: str, users: str = "true") -> Path:
         lines = "; ".join(f"echo {name}" for name in installed.split()) or "true"
-        tool("rpm", f'case "$*" in *whatrequires*) {users} ;; *) {lines} ;; esac')
+        tool("rpm", f'case "$*" in *--erase*--test*) {users} ;; *) {lines} ;; esac')
         return tool("dnf", "")
 
     return make
@@ -747,9 +897,56 @@ def test_packages_of_rpm_that_were_not_there_are_removed(fedora):
     assert calls.read_text() == "--assumeyes remove nvme-cli\n"
 
 
+def test_a_package_of_rpm_with_databases_stays_and_so_does_what_it_needs(fedora, tool, monkeypatch, tmp_path):
+    monkeypatch.setattr(
+        what_stays, "CLUSTERS", ((r"postgresql(?:\d*)-server", f"{tmp_path}/data/PG_VERSION"),)
+    )
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/PG_VERSION").write_text("15")
+    fedora("")
+    Record().add({PACKAGE: ["postgresql-server", "postgresql", "libpq", "fio"]})
+    calls = fedora("postgresql-server postgresql libpq fio")
+    installed = "printf 'postgresql-server\\npostgresql\\nlibpq\\nfio\\n'"
+    tool("rpm", f"""case "$*" in
+        *--test*" libpq") echo '  libpq.so.5 is needed by (installed) postgresql-15.3-1.fc38.x86_64' >&2; exit 1 ;;
+        *--test*" postgresql") echo '  postgresql is needed by (installed) postgresql-server-15.3-1.fc38.x86_64' >&2; exit 1 ;;
+        *--test*) ;;
+        *--list*|*--configfiles*) ;;
+        *) {installed} ;; esac""")  # fmt: skip
+    done = undo(with_packages=True)
+    assert done.undone == ["removed package fio"]
+    assert calls.read_text() == "--assumeyes remove fio\n"
+    assert done.stays == [
+        f"package postgresql-server: it has databases, at {tmp_path}/data/PG_VERSION; they are not the rig's",
+        "package postgresql: postgresql-server needs it",
+        "package libpq: postgresql needs it",
+    ]
+
+
+def test_what_a_removed_package_of_rpm_leaves_is_named(fedora, tool, monkeypatch, tmp_path):
+    folder, conf = tmp_path / "data", tmp_path / "chrony.conf"
+    folder.mkdir()
+    (folder / "drift").write_text("")
+    monkeypatch.setattr(rpm_packages, "DATA", f"{tmp_path}/")
+    fedora("")
+    Record().add({PACKAGE: ["chrony"]})
+    fedora("chrony")
+    tool("rpm", f"""case "$*" in
+        *--test*) ;;
+        *--list*) echo {folder}; echo {conf}; echo {tmp_path} ;;
+        *--file*{tmp_path}) echo chrony; echo another ;;
+        *--configfiles*) echo {conf} ;;
+        *) echo chrony ;; esac""")  # fmt: skip
+    (tmp_path / "chrony.conf.rpmsave").write_text("")
+    assert undo(with_packages=True).stays == [
+        f"package chrony: removed; of its configuration and data stays {conf}.rpmsave, {folder}"
+    ]
+
+
 def test_a_package_of_rpm_that_another_needs_stays(fedora):
     fedora("")
     Record().add({PACKAGE: ["nvme-cli"]})
-    calls = fedora("nvme-cli", "echo cockpit; echo nvme-cli")
+    users = "echo '        libnvme.so.1()(64bit) is needed by (installed) cockpit-300.1-1.fc38.noarch' >&2; exit 1"
+    calls = fedora("nvme-cli", users)
     assert undo(with_packages=True).stays == ["package nvme-cli: cockpit needs it"]
     assert not calls.exists()

@@ -219,6 +219,9 @@ def test_a_disk_without_a_caching_page_gives_no_answer(monkeypatch):
     [
         ("sda", {"ata": ata_page(words={128: 0x27})}, True),
         ("sda", {"ata": ata_page(words={128: 0x23})}, False),
+        ("sda", {"ata": ata_page(words={128: 0x27}), "scsi": {0x85: ata_page(words={128: 0x27})}}, True),
+        # unlocked since the kernel asked it
+        ("sda", {"ata": ata_page(words={128: 0x27}), "scsi": {0x85: ata_page(words={128: 0x23})}}, False),
         ("sda", {"ata": ata_page(), "opal": 0x0F}, True),
         ("sda", {"scsi": SCSI}, False),
         ("nvme0n1", {"nvme": {}, "opal": 0x07}, False),
@@ -235,6 +238,25 @@ def test_a_disk_without_a_caching_page_gives_no_answer(monkeypatch):
 def test_a_drive_that_is_locked(monkeypatch, name, answers, locked):
     Kernel(monkeypatch, **answers)
     assert locks.is_locked(3, name) is locked
+
+
+def test_a_sanitize_is_begun_by_the_open_namespace(monkeypatch):
+    kernel = Kernel(monkeypatch, nvme={(0x84, 2): 0})
+    CALLS.sanitize(3, 2)
+    assert kernel.sent == [(0x84, 0, 2, 0)]
+    with pytest.raises(nvme.StatusError):
+        CALLS.sanitize(3, 4)
+
+
+@pytest.mark.parametrize(
+    ("call", "command"),
+    [("set_ata_password", 0xF1), ("unlock_ata", 0xF2), ("disable_ata_password", 0xF6)],
+)
+def test_commands_with_a_password(monkeypatch, call, command):
+    kernel = Kernel(monkeypatch, scsi={0x85: b""})
+    getattr(CALLS, call)(3, "joulerig")
+    [words] = kernel.sent
+    assert words[14] == command
 
 
 def health_page(**values):

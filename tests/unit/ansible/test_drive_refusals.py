@@ -1,15 +1,28 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A drive is wiped only when it is the declared one and unused: mostly what is refused."""
 
+import base64
+import contextlib
 import errno
 import json
 import os
+import stat
 import struct
+import time
 import zlib
 
 import pytest
 
-from ansible.module_utils.joulerig.drives import identity, ownership, system_calls, wipe_lease
+from ansible.module_utils.joulerig.drives import (
+    contents,
+    identity,
+    ownership,
+    system_calls,
+    usage,
+    wipe_lease,
+)
+from ansible.module_utils.joulerig.drives.uses import stillness
+from ansible.module_utils.joulerig.drives.writers import UNMARKED, Writer
 from ansible.module_utils.joulerig.host_lock import HostLock
 from ansible.module_utils.joulerig.tools import Failed, Refused
 
@@ -453,7 +466,7 @@ def test_served_to_other_hosts(host, path, who):
 def test_a_place_of_hibernation(host, tool, word):
     made_by_the_rig(host, tool)
     host.put(host.proc / "cmdline", f"root=/dev/sda1 {word.format(dev=host.dev)} quiet\n")
-    refused(lambda: take(SPEC, host), "resumes from after hibernation")
+    refused(lambda: take(SPEC, host), "is named in", "cmdline")
 
 
 def test_a_place_of_hibernation_by_number(host):
@@ -464,7 +477,7 @@ def test_a_place_of_hibernation_by_number(host):
 def test_a_place_of_hibernation_in_the_initial_ramdisk(host, tool):
     made_by_the_rig(host, tool)
     host.put(host.etc / "initramfs-tools/conf.d/resume", "RESUME=UUID=ext4-1\n")
-    refused(lambda: take(SPEC, host), "resumes from after hibernation")
+    refused(lambda: take(SPEC, host), "is named in", "conf.d/resume")
 
 
 @pytest.mark.parametrize(
@@ -479,19 +492,41 @@ def test_named_in_a_table_of_the_system(host, tool, table, line):
     host.put(host.etc / table, f"# {line}\n")
     assert take(SPEC, host)
     host.put(host.etc / table, line.format(dev=host.dev) + "\n")
-    refused(lambda: take(SPEC, host), f"/dev/nvme0n1 is in {host.etc}/{table}")
+    refused(lambda: take(SPEC, host), f"/dev/nvme0n1 is named in {host.etc}/{table}")
+
+
+def found(tool, *signatures):
+    """Let the drive hold these signatures: (type, UUID, label)."""
+    listed = [
+        {"offset": "0x438", "type": kind, "uuid": uuid, "label": label} for kind, uuid, label in signatures
+    ]
+    tool("wipefs", f"case $* in *nvme0n1) cat <<'END'\n{json.dumps({'signatures': listed})}\nEND\n;; esac")
+
+
+OURS = ("ext4", "ext4-1", "ours")
+
+
+def adopt(host):
+    """Release the drive with what it holds, as a person does who was shown it."""
+    lease = wipe_lease.lease_drive(SPEC, host.system())
+    lease.adopt(lease.look()["identity"])
 
 
 def made_by_the_rig(host, tool):
-    """Have the record say that the drive's ext4 is the rig's: the drive is free to be wiped."""
-    found = {"offset": "0x438", "type": "ext4", "uuid": "ext4-1", "label": "ours"}
-    tool("wipefs", f"case $* in *nvme0n1) cat <<'END'\n{json.dumps({'signatures': [found]})}\nEND\n;; esac")
-    record(host, made={"signatures": [["ext4", "ext4-1"]], "digest": None, "at": "2026-11-25T00:00:00Z"})
+    """Make the drive's ext4 the rig's: it is free to be wiped."""
+    found(tool, OURS)
+    adopt(host)
+    with wipe_lease.lease_drive(SPEC, host.system()) as lease:
+        lease.begin()
 
 
 def record(host, **entry):
     drives = {"version": 1, "drives": {SPEC["serial"]: entry}}
     host.put(host.sys.parent / "drives.json", json.dumps(drives))
+
+
+def recorded(host):
+    return json.loads((host.sys.parent / "drives.json").read_text())["drives"][SPEC["serial"]]
 
 
 @pytest.mark.parametrize(
@@ -508,6 +543,139 @@ def test_a_drive_that_does_not_answer_for_its_reservations(host, monkeypatch):
 
     monkeypatch.setattr(host.calls, "reservation", silent)
     refused(lambda: take(SPEC, host), "does not say whether another host has reserved it")
+
+
+USED = {
+    "is mounted at /mnt": lambda host: host.mount("/dev/nvme0n1", "/mnt", host.number("nvme0n1")),
+    "has it open for writing": lambda host: opened_for_writing(host),
+    "is named in": lambda host: host.put(host.etc / "fstab", "UUID=ext4-1 /srv ext4 noauto 0 2\n"),
+    "is reserved by another host": lambda host: host.calls.reserved.update(nvme0n1="by the key 00ff"),
+}
+
+
+def opened_for_writing(host):
+    """Let a process hold a node with the number that /sys gives the drive."""
+    base = host.proc / "77"
+    host.put(base / "fdinfo/3", "flags:\t0100002\n")
+    (base / "fd").mkdir()
+    number = (host.sys / "block/nvme0n1").resolve() / "dev"
+    host.put(number, "1:7\n")
+    os.mknod(base / "node", stat.S_IFBLK | 0o600, os.makedev(1, 7))
+    (base / "fd/3").symlink_to(base / "node")
+    host._numbers["nvme0n1"] = "1:7"
+    (host.sys / "dev/block/1:7").symlink_to(number.parent)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: device nodes")
+@pytest.mark.parametrize("problem", USED)
+def test_a_look_says_why_the_drive_is_refused_in_any_case(host, tool, monkeypatch, problem):
+    monkeypatch.setattr(usage, "WRITER_SECONDS", 0.0)
+    found(tool, OURS)
+    USED[problem](host)
+    seen = wipe_lease.lease_drive(SPEC, host.system()).look()
+    assert problem in seen["problem"]
+    assert seen["holds"] == "ext4 'ours' (ext4-1)"
+
+
+def test_what_was_not_shown_is_not_adopted(host, tool):
+    found(tool, OURS)
+    lease = wipe_lease.lease_drive(SPEC, host.system())
+    seen = lease.look()["identity"]
+    os.truncate(host.dev / "nvme0n1", GIB)
+    written(host, GIB - 100, b"a page at its end")
+    refused(lambda: lease.adopt(seen), "holds ext4 'ours' (ext4-1) now: not what was shown")
+    refused(lambda: take(SPEC, host), "which this rig did not make")
+
+
+def test_a_claim_that_a_killed_run_gives_up_is_waited_for(host, monkeypatch):
+    tries = []
+    claim = host.calls.claim
+
+    def busy_twice(path):
+        tries.append(path)
+        if len(tries) < 3:
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+        return claim(path)
+
+    monkeypatch.setattr(host.calls, "claim", busy_twice)
+    monkeypatch.setattr(wipe_lease.time, "sleep", lambda seconds: None)
+    assert take(SPEC, host)
+    assert len(tries) == 3
+
+
+def test_what_is_written_until_it_is_claimed_counts(host, tool, monkeypatch):
+    claim = host.calls.claim
+
+    def after_the_other(path):
+        found(tool, OURS)
+        return claim(path)
+
+    monkeypatch.setattr(host.calls, "claim", after_the_other)
+    refused(lambda: take(SPEC, host), "holds ext4 'ours' (ext4-1)", "which this rig did not make")
+
+
+def test_a_claim_of_another_device_is_no_claim(host, monkeypatch):
+    monkeypatch.setattr(host.calls, "claim", lambda path: host.calls.open(str(host.dev / "sdb")))
+    refused(lambda: take(SPEC, host), f"/dev/nvme0n1 is device {host.number('sdb')}")
+
+
+@pytest.mark.parametrize("difference", [-512, 512])
+def test_an_open_device_of_another_size_is_another_one(host, monkeypatch, difference):
+    monkeypatch.setattr(host.calls, "size_bytes", lambda descriptor: GIB + difference)
+    refused(lambda: take(SPEC, host), f"has {GIB + difference} bytes, nvme0n1 {GIB}")
+
+
+def test_a_kernel_that_numbers_no_disks_is_no_obstacle(host, monkeypatch):
+    """Before Linux 5.15; the open device may have a number all the same."""
+    monkeypatch.setattr(host.calls, "disk_sequence", lambda descriptor: 7)
+    assert take(SPEC, host)
+
+
+def test_a_sanitize_reaches_all_namespaces_whatever_a_format_does(host, monkeypatch):
+    monkeypatch.setattr(host.calls, "format_reaches", lambda descriptor: [1])
+    host.calls.namespaces = [1, 2]
+    with wipe_lease.lease_drive(SPEC, host.system()) as lease:
+        lease.check_format()
+        refused(lease.check_sanitize, "a sanitize destroys all namespaces: 1, 2; use discard")
+
+
+def test_a_drive_that_does_not_say_what_a_format_destroys(host, monkeypatch):
+    def silent(descriptor):
+        raise OSError(errno.EIO, "Input/output error")
+
+    for name in ("format_reaches", "nvme_namespaces"):
+        monkeypatch.setattr(host.calls, name, silent)
+    with wipe_lease.lease_drive(SPEC, host.system()) as lease:
+        refused(lease.check_format, "does not say what a format destroys")
+        refused(lease.check_sanitize, "does not say what a sanitize destroys")
+
+
+@pytest.mark.parametrize(("rotates", "places"), [("0", 64), ("1", 62)])
+def test_a_lease_reads_as_many_blocks_as_suit_the_drive(host, rotates, places):
+    host.put((host.sys / "block/nvme0n1").resolve() / "queue/rotational", f"{rotates}\n")
+    with wipe_lease.lease_drive(SPEC, host.system()) as lease:
+        assert len(lease.contents()._places) == places + 2
+
+
+def test_what_an_earlier_call_left_is_still_there_or_the_drive_is_refused(host, tool):
+    found(tool, OURS)
+    adopt(host)
+    with wipe_lease.lease_drive(SPEC, host.system()) as lease:
+        left = lease.contents().identity()
+        lease.check_left(None)
+        lease.check_left(left)
+        refused(lambda: lease.check_left({**left, "digest": "0"}), "another campaign changed it")
+
+
+def test_a_claim_that_was_lent_to_a_tool_that_fails_is_taken_again(host, lease):
+    def fail():
+        with lease.lent():
+            assert lease._claim is None
+            raise Failed("mkfs: failed")
+
+    with pytest.raises(Failed, match="mkfs: failed"):
+        fail()
+    assert lease._claim is not None
 
 
 def test_a_format_that_would_reach_another_namespace(host):
@@ -546,14 +714,40 @@ def test_what_the_rig_made_is_wiped(host, tool):
 
 
 @pytest.mark.parametrize(
-    "other",
-    [[["ext4", "ext4-2"]], [["xfs", "ext4-1"]], [["ext4", "ext4-1"], ["swap", "swap-1"]], []],
-    ids=["another one of its kind", "another kind", "one is missing", "was blank"],
+    "others",
+    [
+        [("ext4", "ext4-2", "ours")],
+        [("xfs", "ext4-1", "ours")],
+        [OURS, ("swap", "swap-1", None)],
+        [("ext4", None, "ours")],
+    ],
+    ids=["another one of its kind", "another kind", "one more", "one without a UUID"],
 )
-def test_what_came_after_the_rig_is_not_wiped(host, tool, other):
+def test_what_came_after_the_rig_is_not_wiped(host, tool, others):
     made_by_the_rig(host, tool)
-    record(host, made={"signatures": other, "digest": None, "at": "2026-11-25T00:00:00Z"})
+    found(tool, *others)
+    refused(lambda: take(SPEC, host), "'ours'", "which this rig did not make")
+
+
+def test_the_rigs_own_file_system_is_a_persons_once_it_was_mounted(host, tool):
+    """Its superblock changes: what was stored there since is not the rig's."""
+    made_by_the_rig(host, tool)
+    with open(host.dev / "nvme0n1", "r+b") as device:
+        device.seek(0x400 + 0x30)  # s_wtime
+        device.write(b"\1")
     refused(lambda: take(SPEC, host), "holds ext4 'ours' (ext4-1), which this rig did not make")
+
+
+@pytest.mark.parametrize("kind", ["linux_raid_member", "LVM2_member", "crypto_LUKS"])
+def test_a_member_of_the_rigs_array_is_the_rigs_whatever_was_written_to_the_array(host, tool, kind):
+    found(tool, (kind, "1", None))
+    adopt(host)
+    with wipe_lease.lease_drive(SPEC, host.system()) as lease:
+        lease.begin()
+    (host.dev / "nvme0n1").write_bytes(b"noise" * 4000)
+    assert take(SPEC, host)
+    found(tool, (kind, "2", None))
+    refused(lambda: take(SPEC, host), "which this rig did not make")
 
 
 def test_what_another_drive_holds_is_not_the_rigs(host, tool):
@@ -565,13 +759,96 @@ def test_what_another_drive_holds_is_not_the_rigs(host, tool):
     refused(lambda: take(SPEC, host), "which this rig did not make")
 
 
-def test_an_adopted_drive_is_wiped_until_its_content_changes(host, tool):
-    holding(tool, "ntfs")
-    refused(lambda: take(SPEC, host), "ntfs")
-    record(host, adopted={"signatures": [["ntfs", "ntfs-1"]], "digest": None, "at": "2026-11-25T00:00:00Z"})
-    assert take(SPEC, host)
-    holding(tool, "ntfs", "swap")
+def test_what_the_controller_recorded_serves_a_host_that_has_no_record(host, tool):
+    found(tool, OURS)
+    adopt(host)
+    with wipe_lease.lease_drive(SPEC, host.system()) as lease:
+        known = lease.contents().identity()
+    (host.sys.parent / "drives.json").unlink()
     refused(lambda: take(SPEC, host), "which this rig did not make")
+    assert take({**SPEC, "known": known}, host)
+    other = {"signatures": [["xfs", "1"]], "digest": known["digest"]}
+    for entry in ({"made": other}, {"adopted": {**other, "at": "2026-11-25T00:00:00Z"}}):
+        record(host, **entry)
+        refused(lambda: take({**SPEC, "known": known}, host), "which this rig did not make")
+
+
+def test_the_record_of_one_drive_keeps_the_others(host, tool):
+    drives = {"version": 1, "drives": {"SERIAL-B": {"made": {"signatures": [], "digest": "0"}}}}
+    host.put(host.sys.parent / "drives.json", json.dumps(drives))
+    made_by_the_rig(host, tool)
+    held = json.loads((host.sys.parent / "drives.json").read_text())["drives"]
+    assert set(held) == {"SERIAL-A", "SERIAL-B"}
+
+
+def test_the_record_is_read_and_written_while_no_other_call_does(host, tool, monkeypatch):
+    """Calls of lanes write to the one file at the same time."""
+    locked, seen = [], []
+
+    @contextlib.contextmanager
+    def alone(what):
+        locked.append(what)
+        yield
+        locked.pop()
+
+    put, opened = ownership.Record.put, ownership.Record.__init__
+    monkeypatch.setattr(ownership, "alone_with", alone)
+    monkeypatch.setattr(
+        ownership.Record, "put", lambda record, *rest: seen.append(("put", *locked)) or put(record, *rest)
+    )
+    monkeypatch.setattr(
+        ownership.Record,
+        "__init__",
+        lambda record, path: seen.append(("read", *locked)) or opened(record, path),
+    )
+    found(tool, OURS)
+    one = ownership.Ownership("fast", SPEC["serial"])
+    with wipe_lease.lease_drive({**SPEC, "wipe_blank": True}, host.system())._host.opened(
+        "nvme0n1"
+    ) as device:
+        held = contents.look("fast", str(host.dev / "nvme0n1"), device, GIB, False, host.calls)
+        for change in (one.adopt, lambda held: one.begin(["1f2e"], held), one.made):
+            seen.clear()
+            change(held)
+            assert seen == [("read", "drives"), ("put", "drives")]
+
+
+@pytest.mark.parametrize("place", [0x430, (2 << 20) + 100, (4 << 20) + 100])
+def test_a_superblock_that_changed_is_a_persons_wherever_it_lies(host, tool, place):
+    os.truncate(host.dev / "nvme0n1", GIB)
+    made_by_the_rig(host, tool)
+    written(host, 1 << 20, b"data of a file")
+    assert take(SPEC, host)
+    written(host, place, b"\1")
+    refused(lambda: take(SPEC, host), "which this rig did not make")
+
+
+def test_a_file_system_next_to_a_container_is_known_by_its_superblock_too(host, tool):
+    both = [("crypto_LUKS", "1", None), OURS]
+    found(tool, *both)
+    adopt(host)
+    with wipe_lease.lease_drive(SPEC, host.system()) as lease:
+        lease.begin()
+    assert take(SPEC, host)
+    (host.dev / "nvme0n1").write_bytes(b"mounted since" * 400)
+    refused(lambda: take(SPEC, host), "which this rig did not make")
+
+
+@pytest.mark.parametrize("parts", [b"\0" * 4096 + b"\xff" * 4096, b"\0" * 4096 + b"x", b"x" + b"\0" * 4096])
+def test_a_drive_is_blank_where_it_reads_the_same_everywhere(host, parts):
+    device = host.dev / "nvme0n1"
+    device.write_bytes(parts)
+    host.put((host.sys / "block/nvme0n1").resolve() / "size", "16384\n")
+    os.truncate(device, 8 << 20)
+    refused(lambda: take({**SPEC, "size_bytes": 8 << 20}, host), "data without a signature")
+
+
+def test_a_drive_that_cannot_be_read(host, monkeypatch):
+    def unreadable(descriptor, places):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(host.calls, "read_all", unreadable)
+    refused(lambda: take(SPEC, host), "its content cannot be read: Input/output error")
 
 
 def test_a_drive_without_signature_is_known_by_its_content(host):
@@ -581,26 +858,380 @@ def test_a_drive_without_signature_is_known_by_its_content(host):
         take(SPEC, host)
     device.write_bytes(b"")
     with wipe_lease.lease_drive(SPEC, host.system()) as lease:
-        lease.begin(ownership.UNSIGNED)
+        lease.begin()
         device.write_bytes(b"noise" * 4000)
     assert take(SPEC, host)
     device.write_bytes(b"other" * 4000)
     refused(lambda: take(SPEC, host), "data without a signature")
 
 
+# --- adoption
+
+
+@pytest.mark.parametrize("kind", ["ntfs", "crypto_LUKS"])
+def test_an_adopted_drive_is_wiped_until_its_content_changes(host, tool, kind):
+    """Any change: of one byte that is read, too, also in a container."""
+    found(tool, (kind, "1", None))
+    refused(lambda: take(SPEC, host), kind)
+    adopt(host)
+    assert take(SPEC, host)
+    with open(host.dev / "nvme0n1", "r+b") as device:
+        device.seek(GIB // 2)
+        device.write(b"a page")
+    refused(lambda: take(SPEC, host), f"holds {kind} (1), which this rig did not make")
+
+
+def test_an_adoption_keeps_what_the_rig_made(host, tool):
+    made_by_the_rig(host, tool)
+    found(tool, ("xfs", "1", None))
+    adopt(host)
+    found(tool, OURS)  # a person put it back
+    assert take(SPEC, host)
+
+
+@pytest.mark.parametrize("at", ["soon", None, 7])
+def test_an_adoption_of_no_known_time_has_ended(host, tool, at):
+    found(tool, OURS)
+    adopt(host)
+    record(host, adopted={**recorded(host)["adopted"], "at": at})
+    refused(lambda: take(SPEC, host), "which this rig did not make")
+
+
+def test_an_adoption_is_as_old_in_every_time_zone(host, tool, monkeypatch):
+    monkeypatch.setenv("TZ", "Etc/GMT+5")
+    time.tzset()
+    found(tool, OURS)
+    adopt(host)
+    assert take(SPEC, host)
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_an_adoption_is_used_up_by_the_first_change(host, tool):
+    found(tool, OURS)
+    adopt(host)
+    with wipe_lease.lease_drive(SPEC, host.system()) as lease:
+        lease.begin("1f2e")
+        assert "adopted" not in recorded(host)
+        found(tool, ("xfs", "1f2e", None))
+    found(tool, OURS)  # a person put it back
+    refused(lambda: take(SPEC, host), "ext4 'ours'")
+
+
+@pytest.mark.parametrize(("hours", "holds"), [(0, True), (23, True), (25, False), (-1, False)])
+def test_an_adoption_ends_after_a_day(host, tool, hours, holds):
+    """Also one of the future: the clock was set back."""
+    found(tool, OURS)
+    adopt(host)
+    then = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 3600 * hours))
+    record(host, adopted={**recorded(host)["adopted"], "at": then})
+    if holds:
+        assert take(SPEC, host)
+    else:
+        refused(lambda: take(SPEC, host), "which this rig did not make")
+
+
+# --- a change that was cut short
+
+NEW = "1f2e3d4c5b6a79880716253443526170"
+
+
+@pytest.fixture
+def killed(host, tool):
+    """killed(*identifiers, writer=UNMARKED): a change of the rig's ext4 is begun, and killed."""
+
+    def kill(*identifiers, writer=UNMARKED):
+        os.truncate(host.dev / "nvme0n1", GIB)
+        made_by_the_rig(host, tool)
+        with wipe_lease.lease_drive(SPEC, host.system()) as lease:
+            lease.begin(*identifiers, writer=writer)
+            left = recorded(host)
+        record(host, **left)
+
+    return kill
+
+
 @pytest.mark.parametrize(
     ("left", "known"),
-    [("xfs", True), ("ext4", True), ("ntfs", False), ("gpt", False)],
-    ids=["what was being made", "what was there before", "another one", "a partition table"],
+    [
+        ([OURS], True),
+        ([("xfs", "1F2E3D4C-5b6a-7988-0716-253443526170", None)], True),
+        ([("jfs", "other", NEW)], True),
+        ([OURS, ("xfs", NEW, None)], True),
+        ([("xfs", "2f2e3d4c-5b6a-7988-0716-253443526170", None)], False),
+        ([("ext4", "ext4-2", "ours")], False),
+        ([("xfs", None, None)], False),
+        ([("xfs", NEW, None), ("swap", "1", None)], False),
+    ],
+    ids=["before", "new", "new by label", "both", "another", "its kind", "no UUID", "new and another"],
 )
-def test_a_change_that_was_cut_short_leaves_a_drive_that_is_known(host, tool, left, known):
-    before = {"signatures": [["ext4", "ext4-1"]], "digest": None}
-    record(host, changing={"to": ["xfs"], "from": before, "at": "2026-11-25T00:00:00Z"})
-    holding(tool, left)
+def test_a_change_that_was_cut_short_is_known_by_its_identifier(host, tool, killed, left, known):
+    killed(NEW)
+    found(tool, *left)
     if known:
         assert take(SPEC, host)
     else:
-        refused(lambda: take(SPEC, host), f"{left} ({left}-1), which this rig did not make")
+        refused(lambda: take(SPEC, host), "which this rig did not make")
+
+
+def written(host, offset, data):
+    with open(host.dev / "nvme0n1", "r+b") as device:
+        device.seek(offset)
+        device.write(data)
+
+
+def of_fio(offset, count):
+    """Sectors as fio writes them: each has its offset at the start of a cache line."""
+    sectors = range(offset, offset + count, 512)
+    return b"".join(b"x" * 64 + at.to_bytes(8, "little") + b"x" * 440 for at in sectors)
+
+
+FIO, DURAWRITER = Writer("fio"), Writer("durawriter", "ab" * 16)
+OF_DURAWRITER = (b"JRSECT01" + b"\xab" * 16 + b"x" * 488) * 8
+
+
+@pytest.mark.parametrize(
+    ("writer", "data", "boot", "known"),
+    [
+        (FIO, b"", 1, True),
+        (FIO, of_fio(1 << 20, 8192), 1, True),
+        (FIO, of_fio(1 << 20, 8192), 2, False),
+        (FIO, of_fio(2 << 20, 8192), 1, False),
+        (FIO, of_fio(1 << 20, 7680) + b"a person's sector" * 31, 1, False),
+        (UNMARKED, of_fio(1 << 20, 8192), 1, False),
+        (UNMARKED, b"\xff" * 8192, 1, True),
+        (UNMARKED, b"\xff" * 8192, 2, False),
+        (DURAWRITER, OF_DURAWRITER, 1, True),
+        (DURAWRITER, OF_DURAWRITER, 2, True),
+        (DURAWRITER, OF_DURAWRITER[:1024] + bytes(3072), 1, True),
+        (DURAWRITER, OF_DURAWRITER.replace(b"\xab", b"\xac"), 1, False),
+        (DURAWRITER, b"a person's data", 1, False),
+    ],
+    ids=[
+        "nothing", "fio's", "fio's before a boot", "fio's, moved", "fio's and another's", "fio's, that was not begun",
+        "erased", "erased before a boot", "a cut writer's", "a cut writer's before a boot", "a cut writer's first sectors",
+        "another campaign's", "a person's",
+    ],
+)  # fmt: skip
+def test_content_without_signature_is_known_by_its_writer(host, tool, killed, writer, data, boot, known):
+    killed(NEW, writer=writer)
+    found(tool)
+    written(host, 1 << 20, data)
+    host.put(host.proc / "sys/kernel/random/boot_id", f"boot-{boot}\n")
+    if known:
+        assert take(SPEC, host)
+    else:
+        refused(lambda: take(SPEC, host), "data without a signature")
+
+
+def test_a_superblock_that_a_power_cut_tore_is_known_by_its_place(host, tool):
+    """libblkid sees none where its checksum is wrong; a cut is followed by another boot."""
+    found(tool, ("ext4", NEW, None))
+    adopt(host)
+    with wipe_lease.lease_drive(SPEC, host.system()) as lease:
+        lease.begin_power_cuts()
+        left = recorded(host)
+    record(host, **left)
+    host.put(host.proc / "sys/kernel/random/boot_id", "boot-2\n")
+    found(tool)
+    written(host, 1 << 20, b"data of the writer's files")
+    written(host, 0x468, bytes.fromhex(NEW))
+    assert take(SPEC, host)
+    record(host, **left)
+    written(host, 0x468, b"a person's data!")
+    refused(lambda: take(SPEC, host), "data without a signature")
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["there", "of the drive's beginning"])
+def test_a_writers_marks_are_those_of_their_place_on_the_drive(host, tool, killed, known):
+    killed(NEW, writer=FIO)
+    found(tool)
+    place, _ = contents.sample_places(GIB, rotates=True)[5]
+    written(host, place, of_fio(place if known else 0, 4096))
+    if known:
+        assert take(SPEC, host)
+    else:
+        refused(lambda: take(SPEC, host), "data without a signature")
+
+
+def cut(host, tool, *signatures, at=0x438):
+    """Begin power cuts on a drive of the rig's with these signatures; return what is recorded."""
+    os.truncate(host.dev / "nvme0n1", GIB)
+    listed = [
+        {"offset": hex(at + 0x100 * number), "type": kind, "uuid": uuid, "label": None}
+        for number, (kind, uuid) in enumerate(signatures)
+    ]
+    tool("wipefs", f"cat <<'END'\n{json.dumps({'signatures': listed})}\nEND")
+    adopt(host)
+    with wipe_lease.lease_drive(SPEC, host.system()) as lease:
+        lease.begin_power_cuts()
+        left = recorded(host)
+        lease.begin_power_cuts()
+        assert recorded(host) == left  # of the first cut it may be torn already
+    record(host, **left)
+    host.put(host.proc / "sys/kernel/random/boot_id", "boot-2\n")
+    return left["changing"]
+
+
+OTHER = "00112233445566778899aabbccddeeff"
+
+
+def test_power_cuts_keep_the_place_of_the_first_superblock_with_an_identifier(host, tool):
+    begun = cut(host, tool, ("PMBR", None), ("ext4", NEW), ("swap", OTHER))
+    assert (begun["to"], begun["torn_at"]) == ([NEW, OTHER], 0x538)
+
+
+@pytest.mark.parametrize(("at", "place"), [(0, 32), (8192 + 0x438, 8192 + 0x468)], ids=["at 0", "behind 0"])
+def test_a_torn_superblock_is_looked_for_in_its_own_block(host, tool, at, place):
+    cut(host, tool, ("xfs", NEW), ("swap", OTHER), at=at)
+    found(tool)
+    written(host, 1 << 20, b"data of the writer's files")
+    written(host, place + 4096, bytes.fromhex(NEW))
+    refused(lambda: take(SPEC, host), "data without a signature")
+    written(host, place, bytes.fromhex(NEW))
+    assert take(SPEC, host)
+
+
+def test_an_identifier_of_a_few_digits_is_found_in_no_torn_block(host, tool):
+    """The four bytes of FAT, for one, are in many a block."""
+    cut(host, tool, ("vfat", "abcd-0123"))
+    found(tool)
+    written(host, 1 << 20, b"a person's data")
+    written(host, 0x468, bytes.fromhex("abcd0123"))
+    refused(lambda: take(SPEC, host), "data without a signature")
+
+
+def test_a_torn_superblock_is_not_looked_for_where_another_signature_is(host, tool):
+    """A boot sector was there before, and has no identifier."""
+    cut(host, tool, ("PMBR", None), ("ext4", NEW))
+    written(host, 1 << 20, b"a person's data")
+    written(host, 0x568, bytes.fromhex(NEW))
+    found(tool, ("PMBR", None, None))
+    refused(lambda: take(SPEC, host), "PMBR, which this rig did not make")
+
+
+def test_a_block_is_as_it_was_where_it_was(host, tool):
+    """A discard that was cut short erased one block; two others changed places since."""
+    os.truncate(host.dev / "nvme0n1", GIB)
+    found(tool)
+    written(host, 1 << 20, b"a" * 4096 + b"b" * 4096 + b"c" * 4096)
+    adopt(host)
+    with wipe_lease.lease_drive(SPEC, host.system()) as lease:
+        lease.begin(NEW)
+        left = recorded(host)
+    record(host, **left)
+    written(host, (1 << 20) + 8192, bytes(4096))
+    assert take(SPEC, host)
+    record(host, **left)
+    written(host, 1 << 20, b"b" * 4096 + b"a" * 4096)
+    refused(lambda: take(SPEC, host), "data without a signature")
+
+
+@pytest.mark.parametrize("more", [-4, 4], ids=["fewer", "more"])
+def test_the_hashes_of_other_samples_say_nothing(host, tool, killed, more):
+    killed(NEW)
+    left = recorded(host)
+    hashes = base64.b64decode(left["changing"]["before"])
+    other = hashes[:more] if more < 0 else hashes + bytes(more)
+    left["changing"]["before"] = base64.b64encode(other).decode()
+    record(host, **left)
+    found(tool)
+    written(host, 1 << 20, b"\xff" * 4096)
+    refused(lambda: take(SPEC, host), "data without a signature")
+
+
+def test_the_next_lease_ends_a_change_that_was_cut_short(host, tool, killed):
+    """From then on the drive is known by what it was found to hold."""
+    killed(NEW)
+    found(tool, ("xfs", NEW, None))
+    take(SPEC, host)
+    assert list(recorded(host)) == ["made"]
+    written(host, 0, b"mounted since")
+    refused(lambda: take(SPEC, host), f"xfs ({NEW})")
+
+
+def test_a_change_that_fails_is_ended_though_its_claim_was_lent(host, tool):
+    """A tool that makes an array, and fails, has no claim any more."""
+    found(tool)
+
+    def fail():
+        with wipe_lease.lease_drive(SPEC, host.system()) as lease:
+            lease.begin(NEW)
+            lease.lend()
+            raise Failed("mdadm: failed")
+
+    with pytest.raises(Failed):
+        fail()
+    assert list(recorded(host)) == ["made"]
+
+
+def test_a_change_stays_open_while_its_writer_has_the_drive(host, tool):
+    found(tool)
+    with wipe_lease.lease_drive(SPEC, host.system()) as lease:
+        lease.begin(NEW)
+        lease.lend()
+        host.calls.claimed.add("nvme0n1")
+    assert list(recorded(host)) == ["changing"]
+
+
+def test_what_a_killed_call_left_is_recorded_by_the_next_call(host, tool, killed):
+    killed(NEW)
+    found(tool, ("xfs", NEW, None))
+    noted = json.loads(json.dumps(wipe_lease.lease_drive(SPEC, host.system()).noted))
+    assert wipe_lease.end_change(noted, host.system()) == "what a killed call left on fast recorded"
+    assert list(recorded(host)) == ["made"]
+    assert wipe_lease.end_change(noted, host.system()) == ""
+
+
+def test_what_may_be_of_another_is_left_alone_by_the_next_call(host, tool, killed):
+    killed(NEW)
+    before = recorded(host)
+    found(tool, ("xfs", "a person's", None))
+    assert wipe_lease.end_change(wipe_lease.lease_drive(SPEC, host.system()).noted, host.system()) == ""
+    assert recorded(host) == before
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"made": {"signatures": [["ext4", "ext4-1"]]}},
+        {"made": "ext4"},
+        {"changing": {"to": ["ext4"], "from": {"signatures": [], "digest": None}, "at": "2026-11-25"}},
+        {"changing": {"boot_id": "boot-1"}},
+        {"adopted": {"signatures": [["ext4", "ext4-1"]], "digest": None, "at": "2026-11-25"}},
+        {"adopted": []},
+        [],
+    ],
+)
+def test_an_entry_that_cannot_be_read_gives_no_right(host, tool, entry):
+    found(tool, OURS)
+    drives = {"version": 1, "drives": {SPEC["serial"]: entry}}
+    host.put(host.sys.parent / "drives.json", json.dumps(drives))
+    refused(lambda: take(SPEC, host), "ext4 'ours'")
+    adopt(host)
+    assert take(SPEC, host)
+
+
+# --- how much of a drive is read
+
+
+@pytest.mark.parametrize(
+    ("size", "rotates", "places"),
+    [
+        (GIB, False, 64),
+        (GIB, True, 62),
+        (256 * GIB, False, 4096),
+        (16 * 10**12, False, 4096),
+        (16 * 10**12, True, 62),
+    ],
+)
+def test_how_many_blocks_are_read_follows_from_the_kind_of_drive(size, rotates, places):
+    first, *between, last = contents.sample_places(size, rotates)
+    assert (first, sum(last)) == ((0, contents.END_BYTES), size)
+    assert len(between) == places
+    offsets = [offset for offset, _ in between]
+    gaps = {late - offsets[at] for at, late in enumerate(offsets[1:])}
+    assert max(gaps) - min(gaps) <= contents.BLOCK_BYTES
 
 
 # --- the kernel's own word
@@ -667,6 +1298,29 @@ def test_a_name_that_leads_to_another_device(host):
     (host.dev / "nvme0n1").unlink()
     (host.dev / "nvme0n1").symlink_to(host.dev / "sdb")
     refused(lambda: take(SPEC, host), f"/dev/nvme0n1 is device {host.number('sdb')}")
+
+
+def test_a_look_at_a_name_that_leads_to_another_device(host):
+    """A look has no claim, whose number would be compared."""
+    (host.dev / "nvme0n1").unlink()
+    (host.dev / "nvme0n1").symlink_to(host.dev / "sdb")
+    lease = wipe_lease.lease_drive(SPEC, host.system())
+    refused(lease.look, f"/dev/nvme0n1 is device {host.number('sdb')}")
+
+
+def exchange(host):
+    host.put((host.sys / "block/nvme0n1").resolve() / "device/serial", "SERIAL-Z\n")
+
+
+def test_the_claim_of_a_drive_that_was_exchanged_is_not_lent(host, lease):
+    exchange(host)
+    refused(lambda: lease.lent().__enter__(), "no drive with serial 'SERIAL-A'")
+    assert lease._claim is not None
+
+
+def test_a_drive_that_is_exchanged_while_it_is_watched_is_not_leased(host, monkeypatch):
+    monkeypatch.setattr(stillness, "watch", lambda drives, at, look_around: exchange(host))
+    refused(lambda: take(SPEC, host), "no drive with serial 'SERIAL-A'")
 
 
 def test_a_claim_is_lent_and_taken_again(host, lease):
@@ -755,6 +1409,20 @@ def test_a_name_that_leads_to_no_array(raid):
 def test_a_member_of_an_array_gets_no_separate_lease(raid):
     raid.array("pair", "md127", ["sda", "sdb"])
     refused(lambda: take(MEMBERS[0], raid), "md127 holds sda")
+
+
+def test_the_record_of_an_array_is_of_its_drives_in_any_order(raid, tool):
+    raid.array("pair", "md127", ["sda", "sdb"])
+    tool("wipefs", f"cat <<'END'\n{json.dumps({'signatures': []})}\nEND")
+    (raid.dev / "md127").write_bytes(b"noise" * 4000)
+    lease = wipe_lease.lease_array("pair", MEMBERS, raid.system())
+    lease.adopt(lease.look()["identity"])
+    assert take_array("pair", MEMBERS[::-1], raid)
+    (raid.dev / "md" / "pair").unlink()
+    raid.array("pair", "md126", ["sda", "sdc"])
+    (raid.dev / "md126").write_bytes(b"noise" * 4000)
+    others = [MEMBERS[0], {**MEMBERS[1], "name": "hdd-3", "serial": "HDD-3"}]
+    refused(lambda: take_array("pair", others, raid), "which this rig did not make")
 
 
 def test_lease_of_an_array_after_a_member_was_replaced(raid):

@@ -2,15 +2,20 @@
 """Facts of a test host: read from its kernel's files, whatever is missing there."""
 
 import os
+import re
 import socket
 import struct
 
 import pytest
 
+from joulerig.rig.doctor import hosts as doctor
 from tests.support import fake_host  # noqa: F401  finds the host's library
 
-from ansible.module_utils.joulerig.facts import disks, machine  # isort: skip
+from ansible.module_utils.joulerig import fence  # isort: skip
+from ansible.module_utils.joulerig.drives.host import Host  # isort: skip
+from ansible.module_utils.joulerig.facts import checks, disks, machine  # isort: skip
 from ansible.module_utils.joulerig.settings import record  # isort: skip
+from ansible.module_utils.joulerig.tools import Failed  # isort: skip
 
 NAA = "naa.5000c500a1b2c3d4"
 
@@ -309,3 +314,44 @@ def test_a_file_system_is_named_once(tmp_path):
     (tmp_path / "below").mkdir()
     found = machine.space((str(tmp_path), str(tmp_path / "below"), "/proc"))
     assert list(found) == [str(tmp_path), "/proc"]
+
+
+# --- the checks of a drive's use that a host can make
+
+KERNEL = tuple(map(int, re.match(r"(\d+)\.(\d+)", os.uname().release).groups()))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: other processes are looked into")
+def test_the_checks_are_tried_on_this_kernel(monkeypatch):
+    found = checks.lacking(Host("/sys", "/proc", "/dev", "/etc"))
+    assert ("messages" not in found) == (KERNEL >= (5, 6))
+    assert ("mappings" not in found) == (KERNEL >= (4, 3))
+    assert ("disk-sequence" not in found) == (KERNEL >= (5, 15))
+    assert ("commands" not in found) == (KERNEL >= (6, 13))
+    monkeypatch.setattr(checks, "FIRST_PROCESS_NAMESPACE", "pid:[1]")
+    assert "processes" in checks.lacking(Host("/sys", "/proc", "/dev", "/etc"))
+
+
+def test_a_fence_is_tried(monkeypatch):
+    assert checks.fence_problem() == ""
+
+    def refuse(own, network):
+        raise Failed("fence: mount: Operation not permitted")
+
+    monkeypatch.setattr(fence, "enclose", refuse)
+    assert checks.fence_problem() == ("fence: mount: Operation not permitted" if os.geteuid() == 0 else "")
+
+
+def test_a_host_that_shows_nothing_lacks_every_check(fake, monkeypatch):
+    def refuse(task, descriptor):
+        raise OSError("no such call")
+
+    fake.stand_in(monkeypatch)
+    monkeypatch.setattr(fake.calls, "waiting", refuse)
+    assert {*checks.lacking(fake.system()), "rings"} == {*doctor.UNSEEN}  # without io_uring it lacks none
+
+
+def test_a_host_that_forbids_to_look_into_processes(fake, monkeypatch):
+    fake.stand_in(monkeypatch)
+    fake.put(fake.proc / "sys/kernel/yama/ptrace_scope", "3\n")
+    assert not checks.sees_messages(fake.system())

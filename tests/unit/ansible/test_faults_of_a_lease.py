@@ -9,7 +9,7 @@ import contextlib
 
 import pytest
 
-from ansible.module_utils.joulerig.drives import filesystem, ownership, wipe_lease
+from ansible.module_utils.joulerig.drives import filesystem, wipe_lease
 from ansible.module_utils.joulerig.tools import Failed, Refused
 from tests.support.fake_host import FakeCalls
 
@@ -157,7 +157,7 @@ def test_what_is_recorded_at_the_end_is_what_the_drive_holds_and_not_the_cache(h
 
     host.calls = Cached(host)
     with wipe_lease.lease_drive(SPEC, host.system()) as lease:
-        lease.begin(ownership.UNSIGNED)
+        lease.begin()
         Cached.content = b"n"
     made = lease.identity
     cached.clear()

@@ -2,10 +2,12 @@
 """What a run is made of on a test host: clock, queue settings, phases, file systems, tools."""
 
 import contextlib
+import re
 import socket
 import struct
 import threading
 import time
+import uuid
 
 import pytest
 
@@ -477,11 +479,9 @@ def test_escaped_tags_read_back_as_they_were(agent, influxd):
     odd = "a b,c=d\\e'\"ü"
     phases.Phases(path, {"run": odd}, CLOCK).begin("idle")
     influxd.write(received(1)[0].rstrip("\n"))
-    import httpx
-
-    query = {"db": influxd.database, "q": "SHOW TAG VALUES FROM phase WITH KEY = run"}
-    answer = httpx.get(f"{influxd.url}/query", params=query, auth=influxd.admin, trust_env=False).json()
-    assert answer["results"][0]["series"][0]["values"] == [["run", odd]]
+    database = influxd.database_of("phase", influxd.hosts[0])
+    found = influxd.statement("SHOW TAG VALUES FROM phase WITH KEY = run", database=database)
+    assert found["series"][0]["values"] == [["run", odd]]
 
 
 def test_without_an_agent_a_run_goes_on(tmp_path):
@@ -551,7 +551,8 @@ class On:
             raise Refused(f"{self.path} is mounted")
 
     def begin(self, *to):
-        self.steps.append(f"becomes {' or '.join(to)}")
+        self.identifiers = to
+        self.steps.append("begun")
 
     @contextlib.contextmanager
     def lent(self):
@@ -559,31 +560,43 @@ class On:
         yield self.path
         self.steps.append("back")
 
-    def made(self):
-        self.steps.append("made")
-
 
 ODD_WITH_JOURNAL = {
-    "name": "odd", "type": "odd", "mkfs": ["mkfs.odd"], "mount_options": ["noatime"],
+    "name": "odd", "type": "odd", "mkfs": ["mkfs.odd", "uuid={uuid}"], "mount_options": ["noatime"],
     "external_journal": {
-        "make": ["mkjournal.odd", "{journal}", "128M"], "mkfs": ["-J", "device={journal}"],
+        "make": ["mkjournal.odd", "-L", "{label}", "{journal}", "128M"], "mkfs": ["-J", "device={journal}"],
         "mount_options": ["logdev={journal}"],
     },
 }  # fmt: skip
 
 
 def test_an_external_journal_is_made_first_and_named_to_mkfs(tool):
+    """Each with an identifier that is recorded before; the journal may carry its file system's."""
     journal, mkfs = tool("mkjournal.odd", ""), tool("mkfs.odd", "")
     data, log = On("/dev/data"), On("/dev/log")
     made = filesystem.make(data, ODD_WITH_JOURNAL, log)
-    assert data.steps == ["becomes odd", "lent", "back", "made"]
-    assert log.steps == ["becomes jbd or xfs_external_log", "lent", "back", "made"]
-    assert journal.read_text() == "/dev/log 128M\n"
-    assert mkfs.read_text() == "-J device=/dev/log /dev/data\n"
+    assert data.steps == log.steps == ["begun", "lent", "back"]
+    [own] = data.identifiers
+    assert log.identifiers[0] == own
+    chosen = str(uuid.UUID(own))
+    assert journal.read_text() == f"-L {log.identifiers[1]} /dev/log 128M\n"
+    assert mkfs.read_text() == f"uuid={chosen} -J device=/dev/log /dev/data\n"
     assert made == {
-        "make_journal": ["mkjournal.odd", "/dev/log", "128M"],
-        "mkfs": ["mkfs.odd", "-J", "device=/dev/log", "/dev/data"],
+        "make_journal": ["mkjournal.odd", "-L", log.identifiers[1], "/dev/log", "128M"],
+        "mkfs": ["mkfs.odd", f"uuid={chosen}", "-J", "device=/dev/log", "/dev/data"],
     }
+
+
+@pytest.mark.parametrize(("name", "digits"), [("{uuid}", 32), ("{label}", 16), ("{volume_id}", 8)])
+def test_the_identifier_has_the_form_that_its_tool_takes(tool, name, digits):
+    mkfs = tool("mkfs.odd", "")
+    first, second = On("/dev/first"), On("/dev/second")
+    for data in (first, second):
+        filesystem.make(data, {"name": "odd", "type": "odd", "mkfs": ["mkfs.odd", f"id={name}"]})
+    given = [line.split()[0].replace("-", "") for line in mkfs.read_text().splitlines()]
+    assert given == [f"id={one.identifiers[0]}" for one in (first, second)]
+    assert re.fullmatch(f"[0-9a-f]{{{digits}}}", first.identifiers[0])
+    assert first.identifiers != second.identifiers
 
 
 @pytest.mark.parametrize("held", ["data", "log"])
@@ -856,3 +869,12 @@ def test_the_work_of_a_load_is_announced_at_its_end_in_controller_time(agent):
     recorder = phases.Phases(path, {"campaign": "c1", "run": "r1", "host": "h1", "drive": "d1"}, CLOCK)
     recorder.work({"ops": 7, "read_bytes": 0, "write_bytes": 28672}, 5000)
     assert received(1) == ["workload,drive=d1,host=h1,run=r1 ops=7i,read_bytes=0i,write_bytes=28672i 6000\n"]
+
+
+@pytest.mark.parametrize("seconds", [1.5, -1.5, 30, -30])
+def test_a_clock_that_is_set_moves_when_the_host_booted_and_time_does_not(monkeypatch, seconds):
+    before, real = clock.booted_ns(), time.time_ns
+    time.sleep(0.02)  # time has to pass
+    assert abs(clock.booted_ns() - before) < 5_000_000
+    monkeypatch.setattr(clock.time, "time_ns", lambda: real() + int(seconds * 1e9))
+    assert abs(clock.booted_ns() - before - seconds * 1e9) < 5_000_000

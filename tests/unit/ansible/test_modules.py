@@ -4,6 +4,7 @@
 import contextlib
 import json
 import pathlib
+import re
 import shutil
 import socket
 import struct
@@ -21,7 +22,7 @@ from ansible.module_utils.testing import patch_module_args
 
 from ansible.module_utils.joulerig import limits, paths, tools
 from ansible.module_utils.joulerig.changes import record
-from ansible.module_utils.joulerig.drives import wipe_lease
+from ansible.module_utils.joulerig.drives import ownership, wipe_lease
 from ansible.module_utils.joulerig.host_lock import HostLock
 from ansible.module_utils.joulerig.runs import one_run
 
@@ -342,8 +343,11 @@ def test_a_volume_of_lvm_is_made_over_the_leased_devices(pair, tool, capsys):
     assert array(capsys, level="lvm-striped", chunk_kib=128)["changed"] is True
     first, second = f"{pair.dev}/sda", f"{pair.dev}/sdb"
     config = "--config devices { use_devicesfile = 0 }"
-    assert [one.read_text().strip() for one in calls] == [
-        f"{config} --yes --force {first} {second}",
+    volumes, *others = [one.read_text().strip() for one in calls]
+    uuid = "-".join(f"[0-9a-f]{{{digits}}}" for digits in (6, 4, 4, 4, 4, 4, 6))
+    options = f"{config} --yes --force --norestorefile --uuid {uuid}"
+    assert re.fullmatch(f"{options} {first}\n{options} {second}", volumes)
+    assert others == [
         f"{config} --yes joulerig_pair {first} {second}",
         f"{config} --yes --wipesignatures y --extents 100%FREE --name array --stripes 2 --stripesize 128k"
         " joulerig_pair",
@@ -570,10 +574,11 @@ def test_seeks_of_a_multipath_drive_are_not_counted_as_none(host):
 NVDIMM = {"name": "nvdimm", "interface": "nvdimm", "serial": "8680-1", "size_bytes": GIB}
 
 
-def ndctl(host, tool, *namespaces):
+def ndctl(host, tool, *namespaces, creates="true"):
     host.region("region0", "8680-1")
     region = {"dev": "region0", "size": GIB, "mappings": [{"dimm": "nmem0"}], "namespaces": list(namespaces)}
-    return tool("ndctl", f"[ $1 != list ] || echo '{json.dumps({'regions': [region]})}'")
+    listing = json.dumps({"regions": [region]})
+    return tool("ndctl", f"if [ $1 = list ]; then echo '{listing}'; else {creates}; fi")
 
 
 def created(calls):
@@ -591,6 +596,43 @@ def test_a_namespace_is_made_where_there_is_none(host, tool, capsys):
     calls = ndctl(host, tool)
     assert call(joulerig_nvdimm, capsys, nvdimm=NVDIMM)["changed"] is True
     assert created(calls) == ["create-namespace --mode=fsdax --region=region0"]
+
+
+def raw_namespace(host, tool, creates):
+    """A raw namespace with text on it, which `creates` (shell) makes an fsdax one of."""
+    ndctl(host, tool, {"dev": "namespace0.0", "mode": "raw", "blockdev": "pmem0"}, creates=creates)
+    tool("wipefs", "true")
+    host.device("pmem0", place="devices/ndbus0/region0/namespace0.0/block/pmem0")
+    host.put(host.dev / "pmem0", "of the raw one")
+
+
+def adopted_nvdimm():
+    """Release what is on the NVDIMM, as a person does who looked at it."""
+    lease = wipe_lease.lease_drive(NVDIMM)
+    lease.adopt(lease.look()["identity"])
+
+
+def test_a_change_of_a_namespace_is_recorded_before_and_its_content_after_it(host, tool, capsys):
+    kept, device = host.sys.parent / "meanwhile.json", host.dev / "pmem0"
+    raw_namespace(host, tool, f"cp {paths.DRIVES} {kept}; printf 'of the new one' > {device}")
+    adopted_nvdimm()
+    assert call(joulerig_nvdimm, capsys, nvdimm=NVDIMM)["changed"] is True
+    assert set(json.loads(kept.read_text())["drives"]["8680-1"]) == {"changing"}
+    assert set(ownership.Record().entry("8680-1")) == {"made"}
+    with wipe_lease.lease_drive(NVDIMM):
+        pass  # what the rig left there may be wiped
+    device.write_text("of a person")
+    with pytest.raises(tools.Refused, match="which this rig did not make"), wipe_lease.lease_drive(NVDIMM):
+        pass
+
+
+def test_a_namespace_that_could_not_be_made_stays_as_it_was_and_the_rigs(host, tool, capsys):
+    raw_namespace(host, tool, "echo 'libndctl: busy' >&2; exit 1")
+    adopted_nvdimm()
+    assert call(joulerig_nvdimm, capsys, nvdimm=NVDIMM)["msg"] == "ndctl: exit 1: libndctl: busy"
+    assert set(ownership.Record().entry("8680-1")) == {"changing"}
+    with wipe_lease.lease_drive(NVDIMM):
+        pass
 
 
 def test_a_raw_namespace_that_is_mounted_is_not_touched(host, tool, capsys):

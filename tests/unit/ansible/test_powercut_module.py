@@ -2,22 +2,21 @@
 """A test host's part in a power cut: what it refuses, and how the writer gets its drive."""
 
 import json
-import os
 import signal
-import subprocess
 
 import joulerig_powercut
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
 from ansible.module_utils.joulerig import limits, powercut
+from tests.support.fenced import fenced_process, services
 from tests.support.programs import wait_for
 
 GIB = 1 << 30
 MEMBER = {"name": "hdd-1", "interface": "hdd", "serial": "HDD-1", "wwn": None, "size_bytes": GIB}
 EXT4 = {"name": "ext4", "type": "ext4", "mkfs": ["mkfs.ext4", "-F"], "mount_options": []}
 AFTER = {"before_mount": [], "repair": [], "check": []}
-OPTIONS = ["--campaign", "00" * 16]
+OPTIONS = ["--campaign", "00" * 16, "--region-bytes", "4096"]
 
 
 @pytest.fixture
@@ -60,16 +59,34 @@ def test_a_drive_is_given_its_file_system_under_a_lease(host, capsys, tmp_path, 
     assert len(calls(tmp_path, "mkfs.ext4")) == 1
 
 
-def test_what_a_writer_left_running_is_ended_before_its_drive_is_prepared(host, capsys):
-    """With it goes its mount namespace, and what is mounted there."""
-    left = subprocess.Popen(["unshare", "--mount", "sleep", "60"])
-    own = os.stat("/proc/self/ns/mnt").st_ino
-    wait_for(lambda: os.stat(f"/proc/{left.pid}/ns/mnt").st_ino != own, 10, "its own namespace")
-    namespace = os.stat(f"/proc/{left.pid}/ns/mnt").st_ino
-    host.put(host.sys.parent / "leftovers.json", json.dumps({"namespace": namespace, "settings": []}))
-    assert call(capsys, "prepare")["problem"] == ""
+@pytest.mark.parametrize("action", ["prepare", "clean"])
+def test_what_a_writer_left_running_is_ended_and_a_service_that_came_since_is_not(host, capsys, action):
+    """With the writer goes its mount namespace, and what is mounted there."""
+    left, name = fenced_process("sleep", "60")
+    noted = json.dumps({"fence": name, "settings": [], "drives": []})
+    host.put(host.sys.parent / "leftovers.json", noted)
+    assert call(capsys, action, options=OPTIONS).get("problem", "") == ""
     assert left.wait(10) == -signal.SIGKILL
     assert not (host.sys.parent / "leftovers.json").exists()
+    host.put(host.sys.parent / "leftovers.json", noted)
+    with services() as others:
+        assert call(capsys, action, options=OPTIONS).get("problem", "") == ""
+        assert [one.poll() for one in others] == [None] * len(others)
+
+
+@pytest.mark.parametrize("action", ["prepare", "clean"])
+def test_the_writers_of_several_drives_of_a_host_are_all_ended(host, writer, capsys, monkeypatch, action):
+    host.disk("sdb", "HDD-2", vpd=True)
+    other = {**MEMBER, "name": "hdd-2", "serial": "HDD-2"}
+    left = {one["name"]: fenced_process("sleep", "60") for one in (MEMBER, other)}
+    for member in (MEMBER, other):
+        name = left[member["name"]][1]
+        monkeypatch.setattr(powercut.fence, "name", lambda name=name: name)
+        assert call(capsys, "write", member=member, options=OPTIONS)["problem"] == ""
+    monkeypatch.undo()
+    host.stand_in(monkeypatch)
+    assert call(capsys, action, options=OPTIONS).get("problem", "") == ""
+    assert [process.wait(10) for process, _ in left.values()] == [-signal.SIGKILL] * 2
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How a drive is purged: what each says that it can, and what it is sent."""
 
+import os
+import stat
 import struct
+import traceback
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from tests.support import fake_host  # noqa: F401  finds the host's library
 
-from ansible.module_utils.joulerig import limits  # isort: skip
+from ansible.module_utils.joulerig import fence, limits, paths  # isort: skip
 from ansible.module_utils.joulerig.drives import wipe_lease  # isort: skip
+from ansible.module_utils.joulerig.drives.commands import ata_password  # isort: skip
 from ansible.module_utils.joulerig.preconditioning import purges  # isort: skip
 from ansible.module_utils.joulerig.tools import Failed, Refused, Unable  # isort: skip
 
@@ -53,6 +58,13 @@ def sata(fake):
     return fake
 
 
+@pytest.fixture(autouse=True)
+def kept(tmp_path, monkeypatch):
+    """The rig's files on the host are in a folder of the test's."""
+    monkeypatch.setattr(paths, "STATE", str(tmp_path / "state"))
+    monkeypatch.setattr(paths, "RUN_LOCK", str(tmp_path / "run.lock"))
+
+
 def leased(host, member):
     return wipe_lease.lease_drive(member, host.system())
 
@@ -64,8 +76,9 @@ def chosen(host, member, method="auto"):
 
 def purge(host, member, method):
     with leased(host, member) as lease:
-        purges.choose(lease, method, member, host.system())
-        purges.purge(lease, method, member, host.system())
+        found = purges.choose(lease, method, member, host.system())
+        purges.purge(lease, method, found, member, host.system())
+        return found
 
 
 # --- NVMe
@@ -129,22 +142,66 @@ def test_a_format_keeps_block_size_metadata_and_protection(nvme, tool, in_use, p
 
 @pytest.mark.parametrize(("says", "action"), [(1 << 1, 2), (1 << 0, 4), (3, 2)])
 @pytest.mark.parametrize("last", [1, 4])
-def test_a_sanitize_is_waited_for(nvme, tool, monkeypatch, says, action, last):
+def test_a_sanitize_is_waited_for(nvme, monkeypatch, says, action, last):
     nvme.calls.pages["nvme0n1"] = controller(sanitizes=says)
     nvme.calls.sanitizing = [2, 2, last]
-    calls = tool("nvme", "")
     monkeypatch.setattr(purges, "POLL_SECONDS", 0.001)
     purge(nvme, NVME, "sanitize")
-    assert calls.read_text() == f"sanitize /dev/nvme0 --sanact={action}\n"
+    assert nvme.calls.sanitized == [("nvme0n1", action)]
     assert nvme.calls.sanitizing == []
 
 
-def test_a_sanitize_that_failed(nvme, tool):
+def test_a_sanitize_that_failed(nvme):
     nvme.calls.pages["nvme0n1"] = controller(sanitizes=1 << 1)
     nvme.calls.sanitizing = [3]
-    tool("nvme", "")
     with pytest.raises(Failed, match="sanitize: ended in state 3"):
         purge(nvme, NVME, "sanitize")
+
+
+def test_a_sanitize_that_the_drive_refuses_is_followed_by_the_next_way_of_auto(nvme, tool):
+    nvme.calls.pages["nvme0n1"] = controller(formats=False, sanitizes=1 << 1)
+    nvme.calls.sanitize_status = 0x11D  # sanitize prohibited while persistent memory is enabled
+    calls = tool("blkdiscard", "")
+    found = purge(nvme, NVME, "auto")
+    assert found["method"] == "discard"
+    assert "sanitize: the drive refuses it: NVMe status 0x11d" in found["passed_over"]["sanitize"]
+    assert calls.read_text() == f"--force {nvme.dev}/nvme0n1\n"
+
+
+def test_a_sanitize_that_was_asked_for_and_is_refused_is_no_other_purge(nvme, tool):
+    nvme.calls.pages["nvme0n1"] = controller(sanitizes=1 << 1)
+    nvme.calls.sanitize_status = 0x11D
+    calls = tool("blkdiscard", "")
+    with pytest.raises(Failed, match="sanitize: the drive refuses it: NVMe status 0x11d"):
+        purge(nvme, NVME, "sanitize")
+    assert not calls.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a mount namespace")
+@pytest.mark.parametrize("method", ["format", "sanitize", "discard"])
+def test_a_purge_is_executed_inside_the_fence(nvme, tool, method):
+    """Its /dev has the leased drive, and no node of the controller."""
+    nvme.calls.pages["nvme0n1"] = controller(sanitizes=1 << 1)
+    for name in fence.CHARACTER_DEVICES:
+        os.mknod(nvme.dev / name, stat.S_IFCHR | 0o666, os.stat(f"/dev/{name}").st_rdev)
+    (nvme.dev / "nvme0").touch()
+    there = 'for word in "$@"; do case "$word" in /*) test -b "$word" || exit 9 ;; esac; done'
+    calls = [tool(name, there) for name in ("nvme", "blkdiscard")]
+    with leased(nvme, NVME) as lease:
+        found = purges.choose(lease, method, NVME, nvme.system())
+        child = os.fork()
+        if not child:
+            code = 1
+            try:
+                fence.enter({lease.path: "7:250"}, {}, str(nvme.dev))
+                assert not (nvme.dev / "nvme0").exists()
+                purges.purge(lease, method, found, NVME, nvme.system())
+                code = 0 if calls[0].exists() or calls[1].exists() or nvme.calls.sanitized else 2
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(code)
+        assert os.waitpid(child, 0)[1] == 0
 
 
 def test_a_drive_of_another_size_after_a_format(nvme, tool):
@@ -190,14 +247,103 @@ def test_a_frozen_disk_is_not_sent_a_password(sata):
 def test_a_secure_erase(sata):
     purge(sata, SATA, "secure-erase")
     assert [command for _, command, _, _ in sata.calls.orders] == [0xF1, 0xF4]
+    assert ata_password.noted() == {}
 
 
 def test_a_secure_erase_that_the_disk_refuses_leaves_no_password(sata):
     sata.calls.refused.add((0xF4, 0))
-    with pytest.raises(Failed, match=r"secure erase: .*0xf4: refused.*--security-disable joulerig"):
+    with pytest.raises(Failed, match=r"secure erase: .*0xf4: refused \(SCSI status 0x2\)$"):
         purge(sata, SATA, "secure-erase")
     assert [command for _, command, _, _ in sata.calls.orders] == [0xF1, 0xF4, 0xF6]
-    assert struct.unpack("<256H", sata.calls.pages["sda"][0])[128] == SUPPORTED
+    assert security(sata) == SUPPORTED
+    assert ata_password.noted() == {}
+
+
+def security(host) -> int:
+    return struct.unpack("<256H", host.calls.pages["sda"][0])[128]
+
+
+def kill_at(host, monkeypatch, command):
+    """End a secure erase as SIGKILL does, before or in a command to the disk."""
+
+    class Killed(BaseException):
+        pass
+
+    real = host.calls._secure
+
+    def die(descriptor, number, enabled):
+        if number == command:
+            raise Killed
+        real(descriptor, number, enabled)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(host.calls, "_secure", die)
+        with pytest.raises(Killed):
+            purge(host, SATA, "secure-erase")
+    host.calls.orders.clear()
+
+
+@pytest.mark.parametrize(
+    ("killed_at", "power_was_lost", "orders"),
+    [(0xF1, False, []), (0xF4, False, [0xF6]), (0xF4, True, [0xF2, 0xF6])],
+)
+def test_the_password_of_a_killed_erase_is_taken_away_by_the_next_lease(
+    sata, monkeypatch, killed_at, power_was_lost, orders
+):
+    kill_at(sata, monkeypatch, killed_at)
+    assert ata_password.noted() == {"SA-1": "joulerig"}  # in a file that outlives a boot
+    if power_was_lost:
+        sata.calls.pages["sda"] = identity(SUPPORTED | ENABLED | LOCKED)
+    with leased(sata, SATA):
+        pass
+    assert [command for _, command, _, _ in sata.calls.orders] == orders
+    assert security(sata) == SUPPORTED
+    assert ata_password.noted() == {}
+
+
+@pytest.mark.parametrize(("state", "refused"), [(ENABLED, 0xF6), (ENABLED | LOCKED, 0xF2)])
+def test_a_password_that_cannot_be_taken_away_is_named_with_the_way_out(sata, monkeypatch, state, refused):
+    kill_at(sata, monkeypatch, 0xF4)
+    sata.calls.pages["sda"] = identity(SUPPORTED | FROZEN | state)
+    sata.calls.refused.add((refused, 0))
+    path = f"{sata.dev}/sda"
+    with pytest.raises(Refused) as raised, leased(sata, SATA):
+        pass
+    assert str(raised.value).startswith(
+        f"slow: {path} has the password 'joulerig' of a secure erase that did not end:"
+        f" 'hdparm --user-master u --security-unlock joulerig {path}', then"
+        f" 'hdparm --user-master u --security-disable joulerig {path}'; where its security is frozen, cut"
+    )
+    assert ata_password.noted() == {"SA-1": "joulerig"}
+
+
+def test_a_look_names_the_password_and_changes_nothing(sata, monkeypatch):
+    kill_at(sata, monkeypatch, 0xF4)
+    sata.calls.pages["sda"] = identity(SUPPORTED | ENABLED | LOCKED)
+    with pytest.raises(Refused, match=r"has the password 'joulerig'.*a run on it does so itself"):
+        leased(sata, SATA).look()
+    assert sata.calls.orders == []
+    assert ata_password.noted() == {"SA-1": "joulerig"}
+
+
+def test_the_password_of_a_stranger_is_not_touched(sata, monkeypatch):
+    sata.calls.pages["sda"] = identity(SUPPORTED | ENABLED)
+    with leased(sata, SATA):
+        pass
+    ata_password.note("SA-2")
+    with leased(sata, SATA):
+        pass
+    assert sata.calls.orders == []
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"SA-1": 7}', "\x00", "[" * 9999])
+def test_an_odd_note_of_passwords_is_a_line_with_a_way_out(sata, text):
+    sata.put(Path(paths.STATE) / "ata_passwords.json", text)
+    with (
+        pytest.raises(Refused, match=r"ata_passwords\.json: is not an object.*: remove the file once"),
+        leased(sata, SATA),
+    ):
+        pass
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,115 @@ def set_clock(monkeypatch):
     return to
 
 
+ENTRY = {
+    "owner": "ada@boss", "machine": "m1", "purpose": "x", "campaign": "demo-1", "created_ns": 1, "process": "p",
+    "made": NOON, "expires": NOON + HOUR,
+}  # fmt: skip
+BROKEN = {"campaigns": [["demo-1", 1]], "by": "ada", "at": NOON}
+# Values of every kind, and what JSON alone has.
+ODD_VALUES = [
+    None, True, 3, -1, 1.5, 1e400, float("nan"), 10**400, "x", "x" * 5000, "\x1b[2J", "{{ 7*7 }}", [], [1], {}, {"a": 1},
+]  # fmt: skip
+
+
+def odd_files() -> list[object]:
+    """The file with each of its parts replaced by each odd value, left out, or added to."""
+    whole = {"version": 1, "held": [ENTRY], "broken": BROKEN}
+    found: list[object] = [*ODD_VALUES]
+    for key in whole:
+        found += [{**whole, key: odd} for odd in ODD_VALUES]
+        found += [{name: one for name, one in whole.items() if name != key}]
+    for key in ENTRY:
+        found += [{**whole, "held": [{**ENTRY, key: odd}]} for odd in ODD_VALUES]
+        found += [{**whole, "held": [{name: one for name, one in ENTRY.items() if name != key}]}]
+    for key in BROKEN:
+        found += [{**whole, "held": [], "broken": {**BROKEN, key: odd}} for odd in ODD_VALUES]
+        found += [{**whole, "broken": {name: one for name, one in BROKEN.items() if name != key}}]
+    found += [{**whole, "held": [odd]} for odd in ODD_VALUES]
+    found += [{**whole, "broken": {**BROKEN, "campaigns": [odd]}} for odd in ODD_VALUES]
+    return [
+        *found,
+        {**whole, "more": 1},
+        {**whole, "held": [{**ENTRY, "more": 1}]},
+        {**whole, "held": [ENTRY] * 99},
+    ]
+
+
+def put(text: str) -> Path:
+    path = Path(reservation._path())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def outcome(act) -> str:
+    """Return why the file was refused; empty where it was read."""
+    try:
+        act()
+    except Failed as error:
+        return str(error)
+    except Refused:
+        pass  # another's reservation, or an ended one
+    return ""
+
+
+ODD_TEXTS = [
+    *map(json.dumps, odd_files()),
+    "",
+    "{",
+    "[" * 100_000,
+    " " * 70_000,
+    "\ud800",
+    '{"a": 1, "a": 2}',
+]
+
+
+def test_a_file_with_odd_content_is_one_line_with_the_way_out_and_break_always_ends_it(host):
+    accepted = 0
+    for text in ODD_TEXTS:
+        path = put(text) if text != "\ud800" else put("")
+        if text == "\ud800":
+            path.write_bytes(b"\xff\xfe\x00")
+        for act in (
+            reservation.held,
+            lambda: reservation.check(BOB),
+            lambda: reservation.reserve(BOB, "x", HOUR),
+            lambda: reservation.renew(BOB, "x", HOUR),
+            lambda: reservation.free(BOB),
+        ):
+            said = outcome(act)
+            accepted += not said
+            assert not said or said.endswith("; 'rig hosts free HOST --break' ends what it has")
+            assert len(said.splitlines()) <= 1
+        reservation.break_off(BOB)
+        assert reservation.held() == []
+        reservation.reserve(BOB, "x", HOUR)
+        assert owners() == ["bob@lab2"]
+        path.unlink()
+    assert 0 < accepted < len(ODD_TEXTS)
+
+
+@pytest.mark.parametrize("kind", ["folder", "link", "loop"])
+def test_break_also_ends_what_is_no_file(host, kind):
+    path = put("")
+    path.unlink()
+    other = path.with_name("other")
+    other.write_text("not the rig's")
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "link":
+        path.symlink_to(other)
+    else:
+        path.symlink_to(path)  # a loop
+    with pytest.raises(Failed):
+        reservation.held()
+    reservation.break_off(BOB)
+    assert reservation.held() == []
+    reservation.reserve(BOB, "x", HOUR)
+    assert owners() == ["bob@lab2"]
+    assert other.read_text() == "not the rig's"
+
+
 def owners() -> list[str]:
     return [entry["owner"] for entry in reservation.held()]
 
@@ -75,6 +184,33 @@ def test_a_user_of_the_same_name_on_a_controller_of_the_same_name_is_another():
     reservation.reserve(ADA, "x", HOUR)
     with pytest.raises(Reserved):
         reservation.check(Asker("ada@boss", "m9", "bench1"))
+
+
+def test_a_change_of_the_controllers_name_changes_no_owner():
+    reservation.reserve(ADA, "x", HOUR)
+    renamed = Asker("ada@dhcp-17", "m1", "bench1")
+    reservation.check(renamed)
+    assert [entry["purpose"] for entry in reservation.free(renamed)] == ["x"]
+
+
+def test_another_user_of_the_same_controller_is_another():
+    reservation.reserve(ADA, "x", HOUR)
+    with pytest.raises(Reserved):
+        reservation.check(Asker("eve@boss", "m1", "bench1"))
+
+
+def test_a_campaign_that_was_taken_over_neither_renews_nor_frees_what_the_taker_has():
+    reservation.reserve(DEMO, "which?", HOUR)
+    taker = Asker("eve@newbox", "m9", "rack7", "demo-1", 17, "newbox boot-2 7 9")
+    assert not reservation.reserve(taker, "which?", HOUR)
+    with pytest.raises(
+        Reserved, match=r"^bench1: is reserved by eve@newbox for campaign demo-1 until .*resumed"
+    ):
+        reservation.renew(DEMO, "which?", HOUR)
+    assert reservation.free(DEMO) == []
+    reservation.renew(taker, "which?", HOUR)
+    assert owners() == ["eve@newbox"]
+    assert len(reservation.free(taker)) == 1
 
 
 def test_it_ends_by_the_hosts_clock(set_clock):

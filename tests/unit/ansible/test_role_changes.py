@@ -20,12 +20,10 @@ READ_BY_PLAYBOOKS = {"joulerig_deployment", "joulerig_look"}
 OWN_END = {"joulerig_campaign", "joulerig_reservation", "ansible.builtin.fail"}
 # Modules of ours, each with what undoes it.
 OURS = {
-    "joulerig_array": "an array is on drives under test; playbooks/release.yml stops emulated ones",
     "joulerig_change": "records first",
-    "joulerig_drives": "reads",
+    "joulerig_declared": "executes joulerig_drives, which reads, joulerig_array and joulerig_memory_drives",
     "joulerig_files": "records first",
     "joulerig_grafana": "changes no host; state absent takes away what it put on a Grafana",
-    "joulerig_memory_drives": "playbooks/release.yml removes them, and so does a boot",
     "joulerig_packages": "records first",
     "joulerig_nvdimm": "a namespace is on a drive under test",
     "joulerig_quiet": "the campaign's end, and the host alone an hour later",

@@ -7,6 +7,7 @@ import pytest
 
 from joulerig.capturers.capture import InstrumentError
 from joulerig.capturers.command import Lines, Slots, quantity
+from tests.support import hostile_text
 
 
 def parsed(*lines):
@@ -55,6 +56,16 @@ def test_what_is_missing_is_no_reading_and_what_is_over_range_is_infinite():
         (["volts,amps", "5,five"], ["'5,five'", "CSV or JSON"]),
         (['{"volts": true}'], ["no line of samples"]),
         (['{"volts": 5'], ["no line of samples"]),
+        (['{"time": Infinity, "volts": 5}'], ["no line of samples"]),
+        (['{"time": NaN, "volts": 5}'], ["no line of samples"]),
+        (['{"time": 1e18, "volts": 5}'], ["no line of samples"]),
+        (["time,volts", "inf,5"], ["'inf,5'", "no line of samples"]),
+        (["time,volts", "1e18,5"], ["'1e18,5'", "no line of samples"]),
+        (["volts", "1e300"], ["'1e300'", "no line of samples"]),
+        (['{"volts": 1' + "0" * 400 + "}"], ["no line of samples"]),
+        (['{"volts": 1' + "0" * 5000 + "}"], ["no line of samples"]),
+        (['{"volts": ' + "[" * 30000 + "}"], ["no line of samples"]),
+        (['{"volts": [5]}'], ["no line of samples"]),
         (['{"celsius": 5}'], ["has none of time, volts, amps, watts, joules"]),
     ],
 )
@@ -103,3 +114,13 @@ def test_times_that_do_not_rise_are_refused():
     for second in (1.0, 0.5, math.nan):
         with pytest.raises(InstrumentError, match="times that rise"):
             indices(10, [1.0, second])
+
+
+@pytest.mark.parametrize("kind", hostile_text.NAMES)
+@pytest.mark.parametrize("form", ["{}", "volts,amps\n5,{}", '{{"volts": "{}"}}'])
+def test_a_text_of_a_program_is_no_reading(kind, form):
+    lines = form.format(hostile_text.NAMES[kind].replace("\n", " ")).splitlines()
+    with pytest.raises(InstrumentError) as refused:
+        parsed(*lines)
+    assert len(str(refused.value)) < 400
+    assert str(refused.value).isprintable()

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tools import imports, prose, ratchet, suites
+from tools import imports, prose, ratchet, suites, templates
 
 WORDS = prose.Vocabulary({"utilise": "use", "in order to": "to"}, ("of", "do"))
 
@@ -103,43 +103,94 @@ def test_arrows_are_counted_between_folders_not_inside_them():
     assert imports.folder_arrows(graph) == {("rig.cli", "analysis.energy"): 1}
 
 
-@pytest.mark.parametrize(
-    ("line", "counts"),
-    [
-        ("2061 passed in 410.26s (0:06:50)", suites.Counts(2061)),
-        ("=== 1 failed, 2 passed, 3 skipped, 1 error in 4.2s ===", suites.Counts(2, 2, 3)),
-        ("no tests ran in 0.01s", suites.Counts()),
-    ],
-)
-def test_pytests_closing_line_is_counted(line, counts):
-    assert suites.count_pytest(f"....\n{line}\n") == counts
-
-
-def test_go_tests_are_counted_without_their_sub_tests():
-    log = """$ go test
-{"Action":"pass","Package":"p","Test":"TestA/one"}
-{"Action":"pass","Package":"p","Test":"TestA"}
-{"Action":"fail","Package":"p","Test":"TestB"}
-{"Action":"skip","Package":"p","Test":"TestC"}
-{"Action":"fail","Package":"p"}
-"""
-    assert suites.count_go(log) == suites.Counts(1, 1, 1)
-
-
-def test_c_test_programs_are_counted_by_their_last_lines():
-    assert suites.count_c("counters: 4 KiB idle\ncounters: ok\nJSON writer: ok\n") == suites.Counts(2)
+LAB = frozenset({"drives", "virtual", "controller_address"})
 
 
 @pytest.mark.parametrize(
-    ("line", "counts"),
+    ("file", "text", "fault"),
     [
-        ("      Tests  144 passed (144)", suites.Counts(144)),
-        ("      Tests  2 failed | 141 passed | 1 skipped (144)", suites.Counts(141, 2, 1)),
-        ("no such line", suites.Counts()),
+        ("rig/a.py", "run(['ansible', '-e', data])", "extra vars"),
+        ("rig/a.py", "run(['--extra-vars=' + data])", "extra vars"),
+        ("rig/a.py", "run([f'-e{data}'])", "extra vars"),
+        ("rig/a.py", "run(['ansible-playbook', x])", "starts ansible-playbook"),
+        (
+            "rig/a.py",
+            "run(['-m', 'joulerig.rig.campaign.launch.ansible_playbook'])",
+            "starts ansible-playbook",
+        ),
+        ("rig/a.py", "import yaml\nline = f\"model: '{model}'\"", "quotes a value"),
+        ("rig/a.py", "import yaml\nline = f'serial: \"{serial}\"'", "quotes a value"),
+        ("rig/a.py", "import yaml\nline = f'# - {serial}'", "a comment"),
+        ("rig/a.py", "import yaml\nline = f'a: 1 # {serial}'", ""),
+        ("rig/a.py", "import yaml\nline = f'# {one_line(head)}'", ""),
+        ("rig/a.py", "import yaml\nline = f'{key}: {value}'", ""),
+        ("rig/a.py", "run(['--end', '-else'])", ""),
+        ("a.yml", "- joulerig_command: '{{ asked }}'", "all its arguments are a variable"),
+        ("a.yml", "- ansible.builtin.debug: '{{ asked }}'", "all its arguments are a variable"),
+        ("a.yml", "- joulerig_drives: {drives: '{{ drives }}'}", "drives of the inventory"),
+        ("a.yml", "- joulerig_drives: {drives: '{{ drives | combine(a) }}'}", "drives of the inventory"),
+        ("a.yml", "- {a.b.debug: {}, loop: '{{ x.drives }}'}", ""),
+        ("a.yml", "- {a.b.debug: {}, when: drives is defined}", "drives of the inventory"),
+        ("a.yml", "- {a.b.debug: {}, when: virtual is not defined}", ""),
+        ("a.yml", "- ansible.builtin.shell: echo {{ word }}", "not quoted"),
+        ("a.yml", "- ansible.builtin.shell: {cmd: 'echo {{ word }}'}", "not quoted"),
+        ("a.yml", "- joulerig_change: {ansible.builtin.shell: {cmd: 'echo {{ word }}'}}", "not quoted"),
+        ("a.yml", "- ansible.builtin.shell: echo {{ word | quote }} {{ x | map('quote') | join(' ') }}", ""),
+        ("a.yml", "- ansible.builtin.shell: echo {{ x | join(' ') }}", "not quoted"),
+        ("a.j2", "server {{ controller_address }}", "controller_address of the inventory"),
+        ("a.j2", "server {{ other }}", ""),
     ],
 )
-def test_tests_of_the_page_are_counted_by_vitests_closing_line(line, counts):
-    assert suites.count_vitest(f" Test Files  14 passed (14)\n{line}\n   Duration  1s\n") == counts
+def test_data_that_could_become_a_template_is_found(file, text, fault):
+    find = {
+        ".py": templates.find_in_python,
+        ".yml": templates.find_in_yaml,
+        ".j2": templates.find_in_template,
+    }
+    suffix = file[file.index(".") :]
+    found = list(find[suffix](file, text, *([] if suffix == ".py" else [LAB])))
+    assert [fault in one.what for one in found] == ([True] if fault else [])
+
+
+def test_shipped_code_hands_data_over_in_one_way():
+    assert templates.find_all() == []
+
+
+def test_junit_files_are_read(tmp_path):
+    (tmp_path / "unit.xml").write_text("""<?xml version="1.0"?><testsuites><testsuite>
+<testcase classname="tests.unit.test_a" name="test_one[x]" time="1.25"/>
+<testcase classname="tests.unit.test_a" name="test_two" time="0.5"><failure message="no"/></testcase>
+<testcase classname="tests.unit.test_a" name="test_three"><error message="set-up"/></testcase>
+<testcase classname="tests.unit.test_a" name="test_four"><skipped message="long"/></testcase>
+</testsuite></testsuites>""")
+    assert suites.read_junit(tmp_path / "unit.log") == [
+        suites.Test("tests.unit.test_a::test_one[x]", "passed", 1.25),
+        suites.Test("tests.unit.test_a::test_two", "failed", 0.5),
+        suites.Test("tests.unit.test_a::test_three", "failed"),
+        suites.Test("tests.unit.test_a::test_four", "skipped"),
+    ]
+
+
+def test_go_tests_are_read_without_their_sub_tests(tmp_path):
+    log = tmp_path / "go.log"
+    log.write_text("""$ go test
+{"Action":"pass","Package":"m/p","Test":"TestA/one","Elapsed":0.25}
+{"Action":"pass","Package":"m/p","Test":"TestA","Elapsed":0.5}
+{"Action":"fail","Package":"m/p","Test":"TestB"}
+{"Action":"skip","Package":"m/p","Test":"TestC"}
+{"Action":"fail","Package":"m/p"}
+""")
+    assert suites.read_go(log) == [
+        suites.Test("p.TestA", "passed", 0.5),
+        suites.Test("p.TestB", "failed"),
+        suites.Test("p.TestC", "skipped"),
+    ]
+
+
+def test_c_test_programs_are_read_by_their_last_lines(tmp_path):
+    log = tmp_path / "c.log"
+    log.write_text("counters: 4 KiB idle\ncounters: ok\nJSON writer: ok\n")
+    assert [test.name for test in suites.read_c(log)] == ["counters", "JSON writer"]
 
 
 @pytest.fixture
@@ -148,20 +199,35 @@ def logs(tmp_path, monkeypatch):
     monkeypatch.setattr(suites, "LOGS", tmp_path / "build" / "suites")
 
 
-def run_python(text: str, count=None) -> suites.Result:
-    return suites.run(suites.Suite("s", ((sys.executable, "-c", text),), count))
+def run_python(text: str, read=None, **options) -> suites.Result:
+    return suites.run(suites.Suite("s", ((sys.executable, "-c", text),), read, **options))
 
 
 @pytest.mark.usefixtures("logs")
 def test_a_command_that_fails_fails_its_suite_whatever_its_tests_say():
-    result = run_python("print('3 passed in 0.1s'); raise SystemExit(1)", suites.count_pytest)
-    assert result.counts == suites.Counts(3, 1)
+    result = run_python("print('a: ok'); raise SystemExit(1)", suites.read_c)
+    assert [result.count(outcome) for outcome in ("passed", "failed")] == [1, 1]
+    assert result.verdict == "FAILED"
 
 
 @pytest.mark.usefixtures("logs")
 def test_a_suite_that_ran_no_test_has_not_passed():
-    assert not run_python("pass", suites.count_pytest).ok
+    assert not run_python("pass", suites.read_c).ok
     assert run_python("pass").ok  # a linter: its command is its test
+
+
+@pytest.mark.usefixtures("logs")
+def test_the_results_of_an_earlier_run_do_not_count():
+    suites.LOGS.mkdir(parents=True)
+    suites.junit_of(suites.LOGS / "s.log").write_text("<testsuite><testcase name='old'/></testsuite>")
+    assert not run_python("pass", suites.read_junit).ok
+
+
+@pytest.mark.usefixtures("logs")
+def test_a_suite_beyond_its_budget_of_processor_time_fails():
+    work = "import time\nwhile time.process_time() < 0.3: pass"
+    assert not run_python(work, budget=0.3 / suites.TOLERANCE).ok
+    assert run_python(work, budget=60).ok
 
 
 @pytest.mark.usefixtures("logs")
@@ -170,3 +236,13 @@ def test_the_table_names_the_suite_that_failed_and_its_log():
     assert lines[1].startswith("s ")
     assert "FAILED" in lines[1]
     assert lines[-1] == "failed: s (build/suites/s.log)"
+
+
+@pytest.mark.usefixtures("logs")
+def test_the_table_names_the_slowest_tests():
+    tests = [suites.Test(f"t{number}", "passed", number) for number in range(suites.SLOWEST + 2)]
+    result = suites.Result(suites.Suite("s", ()), tests, 1, 1, suites.LOGS / "s.log")
+    lines = suites.table([result], 1).splitlines()
+    assert lines[-suites.SLOWEST :] == [
+        f"{number:7.1f} s  s: t{number}" for number in range(suites.SLOWEST + 1, 1, -1)
+    ]

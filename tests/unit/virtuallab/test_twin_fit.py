@@ -172,14 +172,14 @@ def flat(values, prefix=""):
 
 
 def test_a_fitted_profile_is_one_that_can_be_read_back(tmp_path):
-    found = report.fit_table(MEASURED, "nvme-consumer", "a drive")
-    path = tmp_path / "like-that.yml"
+    head, *given = [line for line in MEASURED.read_text().splitlines() if not line.startswith("#")]
+    table, path = tmp_path / "fewer.csv", tmp_path / "like-that.yml"
+    table.write_text("\n".join([head, *given[::3]]))
+    found = report.fit_table(table, "nvme-consumer", "a drive")
     path.write_text(found["profile"])
     again = profile.read(path)
     assert again.description == "a drive"
-    assert report.fit_table(MEASURED, str(path), "a drive")["worst"] == pytest.approx(
-        found["worst"], abs=2e-3
-    )
+    assert report.fit_table(table, str(path), "a drive")["worst"] == pytest.approx(found["worst"], abs=2e-3)
 
 
 @pytest.mark.parametrize(

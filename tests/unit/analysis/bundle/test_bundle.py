@@ -55,6 +55,12 @@ def whole(packed, tmp_path_factory) -> Path:
 
 
 @pytest.fixture
+def no_pdf(monkeypatch):
+    """Bundles are written without setting the pages of a PDF, which takes seconds."""
+    monkeypatch.setattr(writer.document, "pdf", lambda _: b"%PDF")
+
+
+@pytest.fixture
 def unpacked(whole, tmp_path) -> Path:
     """The bundle, unpacked, to be changed."""
     return Path(shutil.copytree(whole, tmp_path / "unpacked"))
@@ -134,8 +140,7 @@ def test_a_bundle_that_cannot_be_written_leaves_what_was_there(tmp_path, monkeyp
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b.zip", "c"]
 
 
-def test_writing_a_bundle_changes_nothing_in_the_results_folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(writer.document, "pdf", lambda _: b"%PDF")
+def test_writing_a_bundle_changes_nothing_in_the_results_folder(tmp_path, no_pdf):
     folder = verifiable_campaign.build(tmp_path / "c")
 
     def files() -> dict[str, str]:
@@ -151,8 +156,7 @@ def test_writing_a_bundle_changes_nothing_in_the_results_folder(tmp_path, monkey
     assert files() == before
 
 
-def test_links_and_hidden_files_of_a_run_stay_outside(tmp_path, monkeypatch):
-    monkeypatch.setattr(writer.document, "pdf", lambda _: b"%PDF")
+def test_links_and_hidden_files_of_a_run_stay_outside(tmp_path, no_pdf):
     folder = verifiable_campaign.build(tmp_path / "c")
     (folder / "runs" / RUN / ".power.csv.half").write_text("x")
     (folder / "runs" / RUN / "passwd").symlink_to("/etc/passwd")
@@ -163,8 +167,7 @@ def test_links_and_hidden_files_of_a_run_stay_outside(tmp_path, monkeypatch):
     assert not {"passwd", ".power.csv.half"} & set(names)
 
 
-def test_a_campaign_that_is_being_written_is_packed_as_of_one_instant(tmp_path, monkeypatch):
-    monkeypatch.setattr(writer.document, "pdf", lambda _: b"%PDF")
+def test_a_campaign_that_is_being_written_is_packed_as_of_one_instant(tmp_path, no_pdf):
     folder = verifiable_campaign.build(tmp_path / "c")
     writing = sqlite3.connect(folder / "journal.sqlite", isolation_level=None)
     writing.execute("BEGIN IMMEDIATE")
@@ -175,8 +178,7 @@ def test_a_campaign_that_is_being_written_is_packed_as_of_one_instant(tmp_path, 
     assert not failed(tmp_path / "b.zip")
 
 
-def test_a_name_that_no_manifest_can_hold_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(writer.document, "pdf", lambda _: b"%PDF")
+def test_a_name_that_no_manifest_can_hold_is_refused(tmp_path, no_pdf):
     folder = verifiable_campaign.build(tmp_path / "c")
     (folder / "runs" / RUN / "two\nlines").write_text("x")
     with pytest.raises(BundleError, match="cannot be packed"):
@@ -184,8 +186,7 @@ def test_a_name_that_no_manifest_can_hold_is_refused(tmp_path, monkeypatch):
     assert not (tmp_path / "b.zip").exists()
 
 
-def test_a_damaged_file_is_named_in_the_report_by_its_place_in_the_bundle(tmp_path, monkeypatch):
-    monkeypatch.setattr(writer.document, "pdf", lambda _: b"%PDF")
+def test_a_damaged_file_is_named_in_the_report_by_its_place_in_the_bundle(tmp_path, no_pdf):
     folder = verifiable_campaign.build(tmp_path / "c")
     (folder / "runs" / RUN / "settings.json").write_text("{")
     writer.write(folder, tmp_path / "b.zip", HERE)
@@ -307,7 +308,7 @@ def test_runs_that_failed_or_were_lost_are_no_fault_of_the_bundle(tmp_path):
     assert not failed(tmp_path / "b.zip", "report.pdf")
 
 
-def test_a_campaign_that_runs_is_said_not_to_be_over(tmp_path):
+def test_a_campaign_that_runs_is_said_not_to_be_over(tmp_path, no_pdf):
     folder = verifiable_campaign.build(
         tmp_path / "c", outcome=verifiable_campaign.still_running, replicates=2, finished=False
     )
@@ -320,7 +321,7 @@ def test_a_campaign_that_runs_is_said_not_to_be_over(tmp_path):
         assert not any("-0003/" in name for name in zipped.namelist())
 
 
-def test_a_campaign_in_slow_motion_holds_with_its_slowness_in_every_table(tmp_path):
+def test_a_campaign_in_slow_motion_holds_with_its_slowness_in_every_table(tmp_path, no_pdf):
     folder = verifiable_campaign.build(tmp_path / "c")
     with sqlite3.connect(folder / "journal.sqlite") as journal:
         journal.execute("UPDATE phase SET slowness = 40 WHERE phase != 'prepare'")
@@ -541,6 +542,20 @@ def test_a_run_without_its_raw_files_is_not_passed_off_as_checked(unpacked):
     assert found["performance"].state == found["energy"].state == UNCHECKABLE
     assert "has no load.json" in found["performance"].detail
     assert found["completeness"].state == FAILED
+
+
+@pytest.mark.parametrize("status", ["ok", "partial"])
+def test_a_run_in_which_a_clock_was_set_is_not_ok(unpacked, status):
+    verifiable_campaign.edit(unpacked, f"UPDATE run SET status = '{status}' WHERE id = '{RUN}'")
+    folder = unpacked / "runs" / RUN
+    answer = json.loads((folder / "result.json").read_text())
+    (folder / "result.json").write_text(json.dumps({**answer, "controller_step_ns": 30_000_000_000}))
+    found = checks(unpacked, "phases")["phases"]
+    assert found.state == (FAILED if status == "ok" else OK)
+    assert ("the controller's clock was set forward by 30 s" in str(found.offenders)) == (status == "ok")
+    energy = checks(unpacked)["energy"]
+    assert energy.state == FAILED, "its journal has joules"
+    assert any(RUN in offender and "joules" in offender for offender in energy.offenders)
 
 
 def without_the_tool(unpacked: Path, report: dict) -> Check:

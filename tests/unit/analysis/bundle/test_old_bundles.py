@@ -26,6 +26,13 @@ def old(tmp_path: Path) -> Path:
     folder = verifiable_campaign.build(
         tmp_path / "c", schedulers=("none", "bfq", "kyber"), outcome=verifiable_campaign.mixed
     )
+    # Work per joule was of the joules as measured.
+    verifiable_campaign.edit(
+        folder,
+        "UPDATE result SET ai_ops_per_joule = ai_ops_per_joule * corrected_joules / joules,"
+        " ai_mb_per_joule = ai_mb_per_joule * corrected_joules / joules,"
+        " mean_watts = mean_watts * joules / corrected_joules, corrected_joules = NULL",
+    )
     export.write(results.load(folder), folder / "export")
     runs_and_cells.write(results.load(folder), folder / "report")
     for path in [*(folder / "export").glob("*.*"), *(folder / "report").glob("*.csv")]:

@@ -5,6 +5,7 @@ import json
 import sqlite3
 
 import jsonschema
+import polars as pl
 import pytest
 
 from joulerig.analysis import results
@@ -20,7 +21,7 @@ IDLE_WATTS = 4.1  # of simulated_campaign's drive
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    return results.load(modelled_campaign.build(tmp_path_factory.mktemp("c") / "c"))
+    return results.load(modelled_campaign.build(tmp_path_factory.mktemp("c") / "c", traces=True))
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +65,8 @@ def test_idle_power_is_that_of_the_idle_phases(whole):
 
 def test_a_durable_byte_is_of_the_cells_that_sync(build):
     # Idle watts are below the active ones here, as they are of a drive that does not doze.
-    found = estimates.of_campaign(build(true={**TRUE, "active_watts": 4.2}))[0]
+    syncing = loads("mixed", "sync-each", "sync-16", "sync-paced")
+    found = estimates.of_campaign(build(loads=syncing, true={**TRUE, "active_watts": 4.2}, traces=True))[0]
     cells = {one.cell for one in found.estimates if one.name == "joules_per_durable_byte"}
     assert len(cells) == 6
     assert all("sync" in cell for cell in cells)
@@ -107,7 +109,6 @@ def test_a_drive_that_the_model_does_not_fit_gives_no_coefficient_of_loads(build
     for name in design.TERMS:
         assert found[name].withheld, name
     assert "are predicted to" in found["joules_per_written_byte"].withheld
-    assert found["idle_watts"].withheld == ""
 
 
 def test_scatter_makes_a_coefficient_too_wide_to_export(build):
@@ -116,13 +117,26 @@ def test_scatter_makes_a_coefficient_too_wide_to_export(build):
 
 
 def test_one_run_a_cell_still_fits_loads_but_gives_no_durable_byte(build):
-    found = coefficients_of(build(replicates=1), cell="sync-16")
+    found = coefficients_of(build(replicates=1, traces=True), cell="sync-16")
     assert found["joules_per_durable_byte"].withheld.startswith("1 run; at least 3")
     assert found["joules_per_written_byte"].withheld == ""
 
 
-def test_two_idle_phases_are_the_fewest():
-    assert estimates.idle_power([1.0], [0.0]).withheld == "1 idle phase measured; at least 2"
+def test_idle_power_takes_runs_at_rest_alone(build):
+    campaign = build(loads=loads("mixed"), filesystems=("ext4",), traces=True)
+    power = pl.read_csv(campaign.runs[0].folder / "power.csv")
+    phase = campaign.runs[0].phases["idle"]
+    folding = pl.col("time_ns").is_between(phase.start_ns, phase.start_ns + round(0.6e9 * phase.seconds))
+    power.with_columns(watts=pl.when(folding).then(9.0).otherwise("watts")).write_csv(
+        campaign.runs[0].folder / "power.csv"
+    )
+    one = coefficients_of(campaign)["idle_watts"]
+    assert one.runs == 2
+    assert one.value == pytest.approx(IDLE_WATTS, rel=0.01)
+
+
+def test_two_runs_at_rest_are_the_fewest():
+    assert estimates.idle_power([1.0], [0.0]).withheld == "known of 1 run; at least 2"
     assert estimates.idle_power([1.0, 1.01], [0.0, 0.0]).withheld == ""
     assert estimates.idle_power([], []).value is None
 
@@ -144,6 +158,12 @@ def test_runs_that_are_not_measured_are_left_out_and_counted(build):
     (drive,) = estimates.of_campaign(campaign)
     assert drive.left_out == {design.NOT_MEASURED: 18}
     assert drive.fit.rows == 36
+
+
+def test_runs_with_gaps_that_nothing_bounds_are_left_out(build):
+    campaign = edit(build(), "UPDATE energy SET gap_low_joules = NULL, gap_high_joules = NULL")
+    (drive,) = estimates.of_campaign(campaign)
+    assert drive.left_out == {design.NOT_BOUNDED: 54}
 
 
 def test_runs_whose_requests_were_not_counted_are_left_out(build):
@@ -276,7 +296,7 @@ def test_the_report_has_the_coefficients_and_those_withheld(whole):
 
 
 def test_the_report_gives_a_reason_once_for_all_that_it_withholds(build):
-    html = report_document.html(build(loads=loads("write-small", "sync-each")))
+    html = report_document.html(build(loads=loads("write-small", "sync-each"), traces=True))
     names = "joules_per_written_byte, joules_per_request, joules_per_flush"
     assert f"Withheld: {names}: only one load shows it: sync-each/ext4." in html
 

@@ -3,16 +3,14 @@
 
 from __future__ import annotations
 
-import math
 import sqlite3
 
-import numpy as np
 import pytest
-from scipy import stats
 
 from joulerig.analysis import results
 from joulerig.analysis.compare import campaigns
 from joulerig.analysis.results.campaign import Campaign
+from joulerig.analysis.statistics.movements import Deviation
 from tests.support import simulated_campaign
 from tests.support.simulated_campaign import Outcome
 
@@ -32,41 +30,53 @@ def pair(tmp_path_factory) -> tuple[Campaign, Campaign]:
         return before, campaign(folder / "after", seed=2)
 
 
+def by_scheduler(*pair, **given):
+    return {one.cell.split("/")[2]: one for one in campaigns.compare(*pair, **given).changes}
+
+
 def test_what_changed_is_distinguished_from_what_did_not(pair):
-    found = {change.cell.split("/")[2]: change for change in campaigns.changes(*pair)}
+    found = by_scheduler(*pair)
     assert {name: change.significant for name, change in found.items()} == {
         "none": False, "mq-deadline": False, "bfq": True,
     }  # fmt: skip
     bfq = found["bfq"]
     assert bfq.low < bfq.ratio < bfq.high
-    assert bfq.ratio == pytest.approx(bfq.after / bfq.before - 1, abs=1e-3)
+    assert bfq.total == pytest.approx(bfq.after / bfq.before - 1, abs=1e-3)
     assert bfq.low > 0
 
 
-def test_it_is_welchs_test_adjusted_for_all_cells(pair):
-    change = campaigns.changes(*pair)[0]
-    logs = [
-        np.log([run.result.ai_ops_per_joule for run in one.runs if run.cell == change.cell]) for one in pair
-    ]
-    test = stats.ttest_ind(*reversed(logs), equal_var=False)
-    alone = test.confidence_interval(0.95 ** (1 / 3))
-    assert math.log1p(change.ratio) == pytest.approx(logs[1].mean() - logs[0].mean())
-    limit = math.log1p(change.meter)
-    assert (math.log1p(change.low), math.log1p(change.high)) == pytest.approx(
-        (alone.low - limit, alone.high + limit)
-    )
-    assert campaigns.welch(*reversed(logs), 0.0, 3)[2] == pytest.approx(1 - (1 - test.pvalue) ** 3)
+def test_what_all_cells_do_is_taken_from_each_and_shown_apart(pair):
+    compared = campaigns.compare(*pair)
+    common = compared.common
+    totals = sorted(change.total for change in compared.changes)
+    assert common.ratio == pytest.approx(totals[1])
+    for change in compared.changes:
+        assert (1 + change.ratio) * (1 + common.ratio) == pytest.approx(1 + change.total)
+    assert (common.known, common.p) == (False, None)
+    known = campaigns.compare(*pair, Deviation(0.01)).common
+    assert known.p > 0.05
+    assert known.low < common.low < common.high < known.high
 
 
-def test_p_is_5_percent_where_the_interval_begins_at_no_change(pair):
-    logs = np.array([0.01, 0.02, 0.015]), np.array([0.0, 0.004, -0.003])
-    middle, reach, _ = campaigns.welch(*logs, 0.002, 3)
-    moved = logs[0] - middle + reach
-    assert campaigns.welch(moved, logs[1], 0.002, 3)[2] == pytest.approx(0.05)
+def test_fewer_than_three_cells_are_tested_where_campaigns_are_known_to_differ(tmp_path):
+    """Of two cells none can say which of them moved, and which one stayed."""
+    two = [campaign(tmp_path / str(seed), schedulers=("none", "bfq"), seed=seed) for seed in (1, 2)]
+    compared = campaigns.compare(*two)
+    assert compared.common is None
+    assert {(change.p, change.why) for change in compared.changes} == {(None, campaigns.FEW_CELLS)}
+    widths = []
+    for deviation in (None, Deviation(0.0), Deviation(0.05)):
+        found = by_scheduler(*two, deviation=deviation)["bfq"]
+        widths.append(found.high - found.low)
+        assert (found.p is None) == (deviation is None)
+    assert widths[0] == pytest.approx(widths[1])
+    assert widths[2] > 0.2
 
 
 def test_a_campaign_against_itself_has_not_changed(pair):
-    assert not any(change.significant or change.ratio for change in campaigns.changes(pair[0], pair[0]))
+    compared = campaigns.compare(pair[0], pair[0])
+    assert not any(change.significant or change.ratio for change in compared.changes)
+    assert compared.common.ratio == 0
 
 
 @pytest.mark.parametrize(
@@ -83,8 +93,15 @@ def test_what_cannot_be_tested_says_why(tmp_path, replicates, joules, ops, why):
         database.execute(f"UPDATE result SET joules = {joules}, corrected_joules = {joules}")
         database.execute(f"UPDATE performance SET ops = {ops}")
     one = results.load(folder)
-    found = campaigns.changes(one, one)
+    found = campaigns.compare(one, one).changes
     assert {(change.why, change.p, change.significant) for change in found} == {(why, None, False)}
+
+
+def test_one_run_of_either_campaign_cannot_be_tested(pair, tmp_path):
+    single = campaign(tmp_path / "c", replicates=1)
+    for two in ((pair[0], single), (single, pair[0])):
+        found = campaigns.compare(*two).changes
+        assert {(change.why, change.p) for change in found} == {("one run: its spread is unknown", None)}
 
 
 def test_cells_of_one_campaign_alone_are_named_and_not_compared(pair, tmp_path):
@@ -93,7 +110,7 @@ def test_cells_of_one_campaign_alone_are_named_and_not_compared(pair, tmp_path):
     )
     assert [cell.split("/")[2] for cell in campaigns.only_in(pair[0], lost)] == ["bfq"]
     assert campaigns.only_in(lost, pair[0]) == []
-    assert len(campaigns.changes(pair[0], lost)) == 2
+    assert len(campaigns.compare(pair[0], lost).changes) == 2
 
 
 def test_settings_that_differ_are_reported_both_ways():

@@ -38,14 +38,15 @@ def test_standard_uncertainties_follow_from_the_limits_around_the_value():
         alignment=np.array([0.3, unknown, unknown]),
         product=np.array([0.6, 0.6, unknown]),
         meter=np.array([2.0, 2.0, unknown]),
-        correction=np.array([2.5, 0.0, 0.0]),
+        gap_correction=np.array([2.5, 0.0, 0.0]),
+        product_correction=np.array([-0.3, 0.0, 0.0]),
     )
     assert {name: values.tolist() for name, values in found.items()} == {
         # 1 to 4 around their middle, and around what they are added to: the mean square
         "gaps": pytest.approx([1.5 / math.sqrt(3), math.sqrt(7.0), unknown], nan_ok=True),
         "interpolation": pytest.approx([math.sqrt(3), math.sqrt(3), unknown], nan_ok=True),
         "alignment": pytest.approx([0.3 / math.sqrt(3), unknown, unknown], nan_ok=True),
-        "product": pytest.approx([0.6 / math.sqrt(3), 0.6 / math.sqrt(3), unknown], nan_ok=True),
+        "product": pytest.approx([0.3 / math.sqrt(3), 0.6 / math.sqrt(3), unknown], nan_ok=True),
         "meter": pytest.approx([1.0, 1.0, unknown], nan_ok=True),
     }
 
@@ -241,4 +242,5 @@ def test_a_journal_of_version_1_names_what_is_not_known(tmp_path):
     precision = one.precision[one.ranking.order[0]]
     assert list(precision.parts) == ["run to run"]
     assert list(precision.unknown) == ["gaps", "interpolation", "alignment", "product", "meter"]
-    assert precision.interval == pytest.approx(precision.fieller)
+    assert (precision.interval, precision.interval_mb) == (None, None)
+    assert one.ranking.contenders == []

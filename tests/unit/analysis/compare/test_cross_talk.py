@@ -149,6 +149,18 @@ def test_the_share_of_the_load_with_others_at_work_is_given(tmp_path):
     assert load in partly.runs[0].phases
 
 
+@pytest.mark.parametrize(
+    ("neighbours", "share"),
+    [([(0, 5), (3, 8)], 0.8), ([(-9, 2), (9, 30)], 0.3), ([(2, 9), (3, 4)], 0.7), ([(-5, 0), (10, 12)], 0.0)],
+    ids=["overlap", "ends", "within", "before and after"],
+)
+def test_time_that_two_neighbours_share_counts_once(tmp_path, neighbours, share):
+    run = side_by_side(tmp_path, 1).runs[0]
+    load = replace(run.phases[PhaseName.WORKLOAD], start_ns=0, end_ns=10)
+    run = replace(run, phases={PhaseName.WORKLOAD: load})
+    assert cross_talk._shared(run, neighbours) == pytest.approx(share)
+
+
 def test_a_pair_whose_control_failed_is_none(tmp_path):
     campaign = side_by_side(tmp_path, 4)
     first = next(run for run in campaign.runs if run.is_control)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import math
 import sqlite3
 from pathlib import Path
 
@@ -19,7 +20,10 @@ from joulerig.analysis.results.campaign import Campaign
 from joulerig.analysis.statistics.differences import limit_of_difference
 from tests.support import simulated_campaign
 
-GAIN = {"volts": {"gain_percent": 0.1}, "amps": {"gain_percent": 0.5}}
+GAIN = {
+    "volts": {"gain_percent": 0.1, "linearity_percent": 0.0},
+    "amps": {"gain_percent": 0.5, "linearity_percent": 0.0},
+}
 OFFSET = {"volts": {"offset": 0.002}, "amps": {"offset": 0.002}}
 QUIET = "nvme-plp/f2fs/none/randwrite-fsync"
 LOSSY = "nvme-plp/ext4/none/randwrite-fsync"
@@ -71,6 +75,52 @@ def lose(campaign: Campaign, cell: str, share: float) -> Campaign:
 
 def test_a_gain_is_the_same_in_all_cells_of_a_rail_and_cancels(tmp_path):
     assert limit(build(tmp_path / "c", accuracy=GAIN)) == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("bend", "expected"),
+    [
+        pytest.param({}, 0.005, id="anything within the class"),
+        pytest.param({"linearity_percent": 0.1}, 0.001, id="as stated"),
+    ],
+)
+def test_a_bend_is_another_gain_at_other_watts_and_does_not_cancel(tmp_path, bend, expected):
+    loaded = build(tmp_path / "c", accuracy={"amps": {"gain_percent": 0.5, **bend}})
+    errors = MeterErrors(loaded)
+    for runs in loaded.cells().values():
+        assert errors.of_cell(CellRuns(runs)).own == pytest.approx(expected + _gaps(runs), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("spread_steps", "left"),
+    [
+        pytest.param("NULL", 1.0, id="not known"),
+        pytest.param(0.0, 1.0, id="quiet"),
+        pytest.param(1.0, 1.0, id="on an edge between two steps"),
+        pytest.param(3.0, 0.0, id="noise dithers"),
+        pytest.param(400.0, 1.0, id="a load that goes to and fro"),
+    ],
+)
+def test_steps_are_each_cells_own_unless_the_samples_dither(tmp_path, spread_steps, left):
+    loaded = build(tmp_path / "c", accuracy={"amps": {"gain_percent": 0.0, "resolution": 0.01}})
+    spread = spread_steps if spread_steps == "NULL" else spread_steps * 0.01 * 12.0
+    with sqlite3.connect(loaded.folder / "journal.sqlite") as database:
+        database.execute(f"UPDATE energy SET spread_watts = {spread}, samples = 1000000")
+        database.execute("UPDATE energy SET volt_seconds = 12.0 * 10.0")
+    loaded = results.load(loaded.folder)
+    errors = MeterErrors(loaded)
+    for runs in loaded.cells().values():
+        joules = [run.result.ai_joules for run in runs]
+        half = sum(0.005 * 12.0 * 10.0 / one for one in joules) / len(joules)
+        expected = _gaps(runs) + half * max(left, 1e-3)
+        assert errors.of_cell(CellRuns(runs)).own == pytest.approx(expected, rel=0.02)
+
+
+def _gaps(runs: list) -> float:
+    """Return the limit of the gaps, as a fraction of the energy: the mean over runs."""
+    rails = [next(rail for rail in run.energy if rail.phase == "workload") for run in runs]
+    halves = [(rail.gap_high_joules - rail.gap_low_joules) / 2 for rail in rails]
+    return sum(half / run.result.ai_joules for half, run in zip(halves, runs, strict=True)) / len(runs)
 
 
 def test_an_offset_is_another_share_of_other_watts(tmp_path):
@@ -137,6 +187,48 @@ def test_what_gaps_can_have_drawn_is_each_cells_own(tmp_path):
     assert one.ranking.pair(QUIET, LOSSY).systematic == pytest.approx(limit(loaded))
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "half"), [(0.1, 0.3, 0.1), (-0.1, 0.3, 0.3), (-0.3, 0.1, 0.3)], ids=["lost", "up", "down"]
+)
+def test_the_farther_end_of_what_gaps_can_have_drawn_counts(tmp_path, low, high, half):
+    """Around the middle, or around nothing where the energy may be too small or too large."""
+    folder = build(tmp_path / "c").folder
+    with sqlite3.connect(folder / "journal.sqlite") as database:
+        database.execute(f"UPDATE energy SET gap_low_joules = {low}, gap_high_joules = {high}")
+    runs = CellRuns([run for run in results.load(folder).runs if run.cell == QUIET])
+    found = MeterErrors(results.load(folder)).of_runs(runs)
+    assert found.own * runs.joules == pytest.approx(half)
+
+
+def set_gaps(campaign: Campaign, low: str, high: str) -> Campaign:
+    """Return the campaign with other limits, in SQL, of what the gaps of all loads drew."""
+    with sqlite3.connect(campaign.folder / "journal.sqlite") as database:
+        database.execute(f"UPDATE energy SET gap_low_joules = {low}, gap_high_joules = {high}")
+    return results.load(campaign.folder)
+
+
+def test_gaps_that_nothing_bounds_claim_no_more_than_gaps_of_a_wide_supply(tmp_path):
+    loaded = build(tmp_path / "c")
+    bounded, unbounded = (
+        comparison.compare_cells(set_gaps(loaded, *ends))[0]
+        for ends in (("-joules", "20 * joules"), ("NULL", "NULL"))
+    )
+    for one in (bounded, unbounded):
+        assert one.ranking.why == "what the meters did not measure may be as much as what they did"
+        assert one.ranking.winner is None
+        assert [precision.interval for precision in one.precision.values()] == [None, None]
+    assert "gaps" in unbounded.precision[QUIET].unknown
+
+
+def test_an_offset_on_volts_and_amps_that_were_not_kept_is_without_limit(tmp_path):
+    loaded = build(tmp_path / "c", accuracy=OFFSET)
+    with sqlite3.connect(loaded.folder / "journal.sqlite") as database:
+        database.execute("UPDATE energy SET volt_seconds = NULL")
+    loaded = results.load(loaded.folder)
+    found = MeterErrors(loaded).of_runs(CellRuns(loaded.cells()[QUIET]))
+    assert found.own.tolist() == [math.inf] * 5
+
+
 def test_of_a_calibration_only_what_is_no_gain_counts_within_a_campaign(tmp_path):
     loaded = build(tmp_path / "c", calibration=calibrated())
     of_gain = build(tmp_path / "d", calibration=calibrated(u_offset=0.0, cov=0.0, offset=0.0))
@@ -160,7 +252,7 @@ def test_of_a_calibration_only_what_is_no_gain_counts_within_a_campaign(tmp_path
 )
 def test_between_campaigns_a_gain_cancels_only_with_one_calibration_record(tmp_path, before, after, meter):
     pair = build(tmp_path / "before", **before), build(tmp_path / "after", **after, name="later")
-    for change in campaigns.changes(*pair):
+    for change in campaigns.compare(*pair).changes:
         assert change.meter == pytest.approx(meter, abs=1.5e-3)
         assert (change.meter < 1e-3) == (meter == 0)
 
@@ -174,6 +266,8 @@ def test_cells_that_lost_notably_different_shares_are_warned_of(tmp_path):
         "Cells lost notably different shares of their samples, from 0.00 % of f2fs with none to 0.90 % of"
         " ext4 with none"
     )
+    (alike,) = comparison.compare_cells(lose(lose(loaded, LOSSY, 0.009), QUIET, 0.009))
+    assert alike.uneven_losses == ""
     cells = loaded.cells()
     assert losses.unmeasured_share(CellRuns(cells[QUIET])) == 0
 

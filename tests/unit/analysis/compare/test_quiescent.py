@@ -9,7 +9,7 @@ from joulerig.analysis import results
 from joulerig.analysis.compare import cells as comparison
 from joulerig.analysis.compare.more_joules import quiescent
 from joulerig.analysis.report import document
-from joulerig.analysis.runs import over_time
+from joulerig.analysis.runs import idle, over_time
 from joulerig.analysis.tables import runs_and_cells
 from joulerig.rig.cli import results as command
 from tests.support import simulated_campaign
@@ -35,7 +35,7 @@ def build(tmp_path, monkeypatch):
 def compare(folder):
     campaign = results.load(folder)
     over, _ = over_time.power_by_run(campaign)
-    return quiescent.compare(campaign, comparison.compare_cells(campaign), over)
+    return quiescent.compare(campaign, comparison.compare_cells(campaign), over, idle.by_run(campaign))
 
 
 def test_cells_that_leave_nothing_behind_rank_alike(build):

@@ -170,6 +170,32 @@ def test_a_session_that_changes_and_comes_back_is_seen():
     assert energy_between(points, T0, T0 + 20 * MS).reason.startswith("session changed 2 times")
 
 
+def test_a_point_whose_session_is_not_known_gives_no_joules():
+    points = CounterPoints(T0 + 10 * MS * np.arange(3), [5.0, 6.0, 7.0], ["a", None, "a"])
+    energy = energy_between(points, T0, T0 + 20 * MS)
+    assert energy.joules is None
+    assert energy.reason.startswith("session not known")
+
+
+def test_a_point_without_a_new_sample_is_no_reset():
+    points = counter([2.0, 0.0, 2.0], samples=[0, 10, 10, 20])
+    assert energy_between(points, T0, T0 + 30 * MS).joules == pytest.approx(0.04)
+
+
+def test_a_step_into_a_new_session_is_in_no_ledger():
+    points = CounterPoints(
+        T0 + 10 * MS * np.arange(4), [5.0, 6.0, 0.5, 1.5], ["a", "a", "b", "b"],
+        samples=[0, 10, 500, 510], gap_seconds=[0.0, 0.001, 0.9, 0.902],
+    )  # fmt: skip
+    energy = energy_between(points, T0, T0 + 30 * MS)
+    assert (energy.samples, energy.gap_seconds) == (20, pytest.approx(0.003))
+
+
+def test_a_ledger_that_falls_within_a_session_takes_nothing_away():
+    points = counter([2.0] * 3, lost=[0, 4, 1, 3])
+    assert energy_between(points, T0, T0 + 30 * MS).lost == 6
+
+
 def test_a_reset_without_a_new_session_is_seen_by_the_sample_counter():
     points = CounterPoints(
         T0 + 10 * MS * np.arange(4), [5.0, 6.0, 0.5, 1.5], ["a"] * 4, samples=[100, 110, 10, 20]
@@ -276,6 +302,24 @@ def test_a_frame_of_a_query_becomes_points_in_time_order():
     points = CounterPoints.from_frame(frame)
     energy = energy_between(points, T0, T0 + 10 * MS)
     assert (energy.joules, energy.lost) == (1.0, 2)
+
+
+def test_a_ledger_that_one_point_lacks_is_not_known():
+    frame = pl.DataFrame(
+        {"time_ns": [T0, T0 + 10 * MS, T0 + 20 * MS], "joules": [0.0, 1.0, 2.0], "session": ["a"] * 3,
+         "samples": [0, 10, 20], "lost": [0, None, 3]}
+    )  # fmt: skip
+    points = CounterPoints.from_frame(frame)
+    assert (points.lost, list(points.samples)) == (None, [0, 10, 20])
+
+
+def test_points_of_a_program_that_knew_no_over_range_have_had_none():
+    frame = pl.DataFrame(
+        {"time_ns": [T0, T0 + 10 * MS, T0 + 20 * MS], "joules": [0.0, 1.0, 2.0], "session": ["a"] * 3,
+         "over_range": [None, None, 3], "unbounded_seconds": [None, 0.0, 0.5]}
+    )  # fmt: skip
+    points = CounterPoints.from_frame(frame)
+    assert (list(points.over_range), list(points.unbounded_seconds)) == ([0, 0, 3], [0.0, 0.0, 0.5])
 
 
 def test_an_empty_frame_becomes_no_points():
@@ -524,6 +568,107 @@ def test_the_truth_lies_within_whatever_blocks_are_dropped():
     assert widest < 0.2  # 5 % lost of a rail of 0.4 to 9 W whose mean is 3.3 W: about 13 %
 
 
+def half_gap(*, counted=0.03, low=None, high=None, gap=0.005, seen=(1.0, 9.0)) -> CounterPoints:
+    """Three steps of 10 ms; the middle one has a gap of `gap` and `counted` joules besides.
+
+    `seen`: least and greatest watts; `low`, `high`: what the counters give the gap, in joules.
+    """
+    joules = np.array([0.0, 0.05, 0.05 + counted, 0.1 + counted])
+    behind = np.array([0, 0, 1, 1])
+    more = {"gap_seconds": gap * behind}
+    if low is not None:
+        more |= {"joules_low": joules + low * behind, "joules_high": joules + high * behind}
+    return CounterPoints(
+        T0 + 10 * MS * np.arange(4), joules, ["a"] * 4,
+        watts_min=[np.nan, *[seen[0]] * 3], watts_max=[np.nan, *[seen[1]] * 3], **more,
+    )  # fmt: skip
+
+
+def bounds_of_part(points: CounterPoints, start_ms: int, end_ms: int) -> tuple[float, float]:
+    energy = energy_between(points, T0 + start_ms * MS, T0 + end_ms * MS)
+    return pytest.approx(energy.joules_low), pytest.approx(energy.joules_high)
+
+
+def test_an_interval_within_a_step_that_has_a_gap_is_bounded_once():
+    """At 5 W throughout, what was seen bounds 2 of the 10 ms to 10 mJ."""
+    points = half_gap(counted=0.025, seen=(5.0, 5.0))
+    assert bounds_of_part(points, 14, 16) == (0.01, 0.01)
+
+
+def test_of_a_step_with_a_gap_the_part_inside_holds_what_the_outside_cannot():
+    """30 mJ were counted in 5 of 10 ms, and 5 to 45 mJ are in the gap: 1 to 9 W were seen."""
+    # 8 ms inside: all but 18 mJ of 35 at least; all but 2 mJ of 75 would be more than 9 W make.
+    assert bounds_of_part(half_gap(), 10, 18) == (0.035 - 0.002 * 9, 0.008 * 9)
+    # Of 130 mJ at most, the 2 ms outside have 2 at least where 1 to 20 W were seen.
+    assert bounds_of_part(half_gap(seen=(1.0, 20.0)), 10, 18) == (0.008 * 1, 0.130 - 0.002 * 1)
+
+
+def test_the_mean_of_what_was_measured_widens_what_was_seen():
+    """100 mJ in the 5 ms outside the gap are 20 W, whatever the extremes of the samples are."""
+    points = half_gap(counted=0.1)
+    assert bounds_of_part(points, 10, 12)[1] == 0.002 * 20
+
+
+def test_what_the_counters_give_a_gap_widens_what_was_seen():
+    """500 mJ in a gap of 5 ms are 100 W."""
+    points = half_gap(low=0.0, high=0.5)
+    assert bounds_of_part(points, 10, 12)[1] == 0.002 * 100
+
+
+def test_a_gap_is_no_longer_than_its_step():
+    points = half_gap(gap=5.0, counted=0.0)
+    energy = energy_between(points, T0 + 10 * MS, T0 + 20 * MS)
+    assert energy.budget.gap_high == pytest.approx(0.01 * 9)
+
+
+def test_what_another_session_drew_bounds_no_gap_of_this_one():
+    points = half_gap(gap=0.005)
+    two = CounterPoints(
+        np.concatenate([[T0 - 20 * MS, T0 - 10 * MS], points.time_ns]),
+        np.concatenate([[0.0, 1.0], points.joules]),
+        ["a"] * 2 + ["b"] * 4,
+        watts_min=np.concatenate([[0.0, 0.0], points.watts_min]),
+        watts_max=np.concatenate([[500.0, 500.0], points.watts_max]),
+        gap_seconds=np.concatenate([[0.0, 0.0], points.gap_seconds]),
+    )
+    assert energy_between(two, T0, T0 + 30 * MS).budget.gap_high == pytest.approx(0.005 * 9)
+
+
+def test_a_hole_bounds_what_it_may_have_too_much_and_too_little():
+    """In 100 ms without points 120 mJ were counted, at 1 to 9 W: 60 ms hold 60 to 80 mJ of them."""
+    points = CounterPoints(
+        T0 + MS * np.array([0, 10, 110, 120]), [0.0, 0.02, 0.14, 0.16], ["a"] * 4,
+        watts_min=[1.0] * 4, watts_max=[9.0] * 4, gap_seconds=[0.0] * 4,
+    )  # fmt: skip
+    energy = energy_between(points, T0, T0 + 70 * MS, max_gap_ns=50 * MS)
+    value, least, most = 0.12 * 0.6, 0.06, 0.12 - 0.04 * 1
+    assert energy.bound_joules == pytest.approx(max(value - least, most - value))
+    energy = energy_between(points, T0, T0 + 50 * MS, max_gap_ns=50 * MS)
+    value, least, most = 0.12 * 0.4, 0.04, 0.12 - 0.06 * 1
+    assert energy.bound_joules == pytest.approx(most - value)
+
+
+def test_between_readings_nothing_is_certain_to_lie_within_the_part_inside():
+    """The counters' own low rose above the joules: that may all be in the part outside."""
+    points = CounterPoints(
+        T0 + 10 * MS * np.arange(2), [0.0, 0.05], ["a"] * 2,
+        watts_min=[5.0] * 2, watts_max=[5.0] * 2, joules_low=[0.0, 0.06], joules_high=[0.0, 0.07],
+    )  # fmt: skip
+    energy = energy_between(points, T0, T0 + 5 * MS)
+    assert (energy.budget.gap_low, energy.budget.gap_high) == (0.0, pytest.approx(0.02))
+    points = CounterPoints(
+        T0 + 10 * MS * np.arange(2), [0.0, 0.05], ["a"] * 2,
+        watts_min=[5.0] * 2, watts_max=[5.0] * 2, joules_low=[0.0, 0.03], joules_high=[0.0, 0.04],
+    )  # fmt: skip
+    energy = energy_between(points, T0, T0 + 5 * MS)
+    assert (energy.budget.gap_low, energy.budget.gap_high) == (pytest.approx(-0.02), 0.0)
+
+
+def test_a_step_whose_power_is_not_known_has_no_bound():
+    points = counter([2.0, 4.0], watts_min=[1.0, np.nan, 1.0], watts_max=[9.0, np.nan, 9.0])
+    assert energy_between(points, T0 + 5 * MS, T0 + 20 * MS).bound_joules is None
+
+
 # --- the interval: where the ends are
 
 
@@ -543,15 +688,63 @@ def test_each_end_has_the_power_around_itself():
     assert energy.budget.alignment == pytest.approx(0.001 * 3.0 + 0.001 * 7.0)
 
 
-def test_a_burst_that_the_end_may_reach_counts():
+@pytest.mark.parametrize(("burst", "begin_ms", "end_ms"), [(60, 100, 580), (40, 430, 900)])
+def test_a_burst_that_an_end_may_reach_counts(burst, begin_ms, end_ms):
     watts = np.full(100, 2.0)
-    watts[60] = 50.0
+    watts[burst] = 50.0
     extremes = np.concatenate([[np.nan], watts])
     points = counter(watts, watts_min=extremes, watts_max=extremes)
-    near = energy_between(points, T0 + 100 * MS, T0 + 580 * MS, edge_error_ns=25 * MS)
-    far = energy_between(points, T0 + 100 * MS, T0 + 580 * MS, edge_error_ns=15 * MS)
+    near = energy_between(points, T0 + begin_ms * MS, T0 + end_ms * MS, edge_error_ns=25 * MS)
+    far = energy_between(points, T0 + begin_ms * MS, T0 + end_ms * MS, edge_error_ns=15 * MS)
     assert near.budget.alignment == pytest.approx(0.025 * (2 + 50))
     assert far.budget.alignment == pytest.approx(0.015 * (2 + 2))
+
+
+def test_the_time_fit_of_the_points_around_an_end_counts_however_far_they_are():
+    """Two points a second apart, of which the later one's time is off by a millisecond."""
+    points = CounterPoints(
+        [T0, T0 + SECOND], [0.0, 2.0], ["a", "a"],
+        watts_min=[2.0] * 2, watts_max=[2.0] * 2, clock_residual_seconds=[0.0, 1e-3],
+    )  # fmt: skip
+    energy = energy_between(points, T0 + 500 * MS, T0 + 500 * MS, max_gap_ns=2 * SECOND)
+    assert energy.budget.alignment == pytest.approx(2 * 1e-3 * 2.0)
+
+
+def test_what_flows_back_at_an_end_counts_where_the_mean_does_not_show_it():
+    points = counter([1.0] * 9, watts_min=[-8.0] * 10, watts_max=[2.0] * 10)
+    energy = energy_between(points, T0 + 40 * MS, T0 + 50 * MS, edge_error_ns=MS)
+    assert energy.budget.alignment == pytest.approx(2 * 0.001 * 8.0)
+
+
+def test_the_rise_into_another_session_is_no_power_at_an_end():
+    points = CounterPoints(
+        T0 + 10 * MS * np.arange(4), [0.0, 900.0, 0.5, 0.52], ["a", "b", "b", "b"],
+        watts_min=[2.0] * 4, watts_max=[2.0] * 4,
+    )  # fmt: skip
+    fallen = energy_between(points, T0 + 20 * MS, T0 + 30 * MS, edge_error_ns=MS)
+    other = CounterPoints(
+        T0 + 10 * MS * np.arange(4), [0.0, 900.0, 900.02, 900.04], ["a", "b", "b", "b"],
+        watts_min=[2.0] * 4, watts_max=[2.0] * 4,
+    )  # fmt: skip
+    risen = energy_between(other, T0 + 10 * MS, T0 + 30 * MS, edge_error_ns=MS)
+    assert risen.budget.alignment == pytest.approx(2 * 0.001 * 2.0)
+    assert fallen.budget.alignment > risen.budget.alignment  # within a session it is
+
+
+def test_a_gap_near_an_end_may_have_drawn_what_the_rail_was_seen_to_draw_before():
+    """9 W were seen long before; the gap's own bounds by the counters are 2 W."""
+    n = np.arange(30)
+    watts = np.where(n < 3, 9.0, 2.0)
+    joules = np.concatenate([[0.0], np.cumsum(np.where(n == 20, 0.0, watts) * 0.01)])
+    behind = np.arange(31) > 20
+    points = CounterPoints(
+        T0 + 10 * MS * np.arange(31), joules, ["a"] * 31,
+        watts_min=np.concatenate([[np.nan], np.where(n == 20, np.nan, watts)]),
+        watts_max=np.concatenate([[np.nan], np.where(n == 20, np.nan, watts)]),
+        gap_seconds=0.01 * behind, joules_low=joules + 0.02 * behind, joules_high=joules + 0.02 * behind,
+    )  # fmt: skip
+    energy = energy_between(points, T0 + 100 * MS, T0 + 210 * MS, edge_error_ns=MS)
+    assert energy.budget.alignment == pytest.approx(0.001 * 2.0 + 0.001 * 9.0)
 
 
 def test_power_that_flows_back_moves_an_end_as_much():
@@ -572,6 +765,24 @@ def test_a_negative_edge_error_is_an_error():
         energy_between(counter([1.0]), T0, T0 + 1, edge_error_ns=-1)
 
 
+@pytest.mark.parametrize(("least", "floor"), [(0.0, 0.0), (4.0, 0.0), (-0.5, -0.5 * 0.2)])
+def test_energy_is_at_least_none_unless_the_rail_was_seen_to_feed_back(least, floor):
+    points = CounterPoints(
+        T0 + 100 * MS * np.arange(6),
+        0.36 * np.arange(6),
+        np.full(6, "a", dtype=object),
+        watts_min=np.full(6, least),
+        watts_max=np.full(6, 4.0),
+        joules_low=np.zeros(6),
+        joules_high=6.0 * np.arange(6),
+        gap_seconds=np.zeros(6),
+    )
+    energy = energy_between(points, T0 + 100 * MS, T0 + 300 * MS, edge_error_ns=100 * MS)
+    assert energy.budget.gap_low - energy.budget.alignment < -0.72  # more than was measured
+    assert energy.joules_low == pytest.approx(floor)
+    assert total([energy, energy]).joules_low == pytest.approx(2 * floor)
+
+
 def test_the_moved_interval_lies_within_for_any_waveform():
     rng = np.random.default_rng(3)
     worst = 0.0
@@ -588,7 +799,7 @@ def test_the_moved_interval_lies_within_for_any_waveform():
         )
         start, end = sorted(rng.integers(20 * MS, 380 * MS, 2))
         energy = energy_between(points, T0 + int(start), T0 + int(end), edge_error_ns=3 * MS)
-        moved = np.array([start, end]) + rng.integers(-3 * MS, 3 * MS + 1, 2)
+        moved = np.maximum.accumulate(np.add([start, end], rng.integers(-3 * MS, 3 * MS + 1, 2)))
         true = np.diff(np.interp(moved, MS * np.arange(401), truth))[0]
         assert energy.joules_low - 1e-12 <= true <= energy.joules_high + 1e-12
         worst = max(worst, abs(true - energy.joules) / (energy.joules_high - energy.joules))
@@ -612,6 +823,22 @@ def test_the_meters_part_widens_both_ways_and_shares_are_of_the_width():
         "meter": pytest.approx(0.75),
     }
     assert "meter" not in energy.budget.shares()
+
+
+def test_shares_are_of_half_of_what_reaches_from_one_side_to_the_other():
+    budget = EnergyBudget(gap_low=1.0, gap_high=3.0, interpolation=1.0, product=4.0)
+    assert budget.shares() == {"gaps": 0.25, "interpolation": 0.25, "product": 0.5}
+
+
+def test_volts_and_amps_of_a_gap_are_not_integrated():
+    points = counter([2.0] * 2, volts=[np.nan, 12, 10], amps=[np.nan, 1, 2], gap_seconds=[0.0, 0.004, 0.014])
+    energy = energy_between(points, T0, T0 + 20 * MS)
+    assert (energy.volt_seconds, energy.amp_seconds) == (pytest.approx(0.006 * 12), pytest.approx(0.006))
+
+
+def test_volts_that_no_point_of_the_interval_has_are_not_known():
+    points = counter([2.0] * 3, volts=[np.nan, 12.0, np.nan, np.nan])
+    assert energy_between(points, T0 + 10 * MS, T0 + 30 * MS).volt_seconds is None
 
 
 def test_volts_and_amps_are_integrated_over_what_was_measured():
@@ -729,6 +956,18 @@ def test_without_a_supply_that_holds_there_are_no_bounds(supply):
     energy = energy_between(points, T0, T0 + 1000 * MS, mean_products=supply)
     assert energy.joules is not None
     assert (energy.budget.product, energy.joules_low, energy.joules_high) == (None, None, None)
+
+
+def test_a_rail_may_draw_all_that_its_supply_delivers():
+    points, _ = steady_to_the_meter()  # 1 A
+    energy = energy_between(points, T0, T0 + 1000 * MS, mean_products=Supply(amps=1.0, ohms=0.05))
+    assert energy.budget.product == 0.0
+
+
+def test_the_step_in_which_an_interval_ends_may_exceed_the_supply_too():
+    points = counter([2.0] * 2, amps=[np.nan, 1.0, 5.0])
+    energy = energy_between(points, T0, T0 + 15 * MS, mean_products=Supply(amps=3.0, ohms=0.05))
+    assert (energy.joules, energy.budget.product) == (pytest.approx(0.03), None)
 
 
 def test_products_of_means_without_amps_have_no_bound():
@@ -900,7 +1139,81 @@ def test_the_corrected_energy_is_unbiased_where_anything_within_the_limits_is_al
     assert error.mean() == pytest.approx(0.0, abs=0.01)
     none, gaps = np.zeros(1), (np.array([1.0]), np.array([4.0]), np.array([budget.correction]))
     found = standard_uncertainties(
-        gap_low=gaps[0], gap_high=gaps[1], correction=gaps[2],
+        gap_low=gaps[0], gap_high=gaps[1], gap_correction=gaps[2], product_correction=none,
         interpolation=none, alignment=none, product=none, meter=none,
     )  # fmt: skip
     assert error.std() == pytest.approx(found["gaps"][0], rel=0.01)
+
+
+def test_a_product_of_means_is_corrected_to_the_middle_of_its_side():
+    drawn = np.random.default_rng(9).uniform(-0.6, 0.0, 100_000)  # less than V x I of the means
+    budget = EnergyBudget(0.0, 0.0, 0.0, 0.0, 0.0, product=0.6)
+    error = budget.correction - drawn
+    assert error.mean() == pytest.approx(0.0, abs=0.002)
+    found = IntervalEnergy(20.0, budget=budget)
+    assert 20.0 + budget.correction == pytest.approx((found.joules_low + found.joules_high) / 2)
+    none, product = np.zeros(1), np.array([0.6])
+    parts = {"gap_low": none, "gap_high": none, "interpolation": none, "alignment": none, "meter": none}
+    for correction, deviation in ((budget.correction, error.std()), (0.0, np.sqrt((drawn**2).mean()))):
+        standards = standard_uncertainties(
+            **parts, product=product, gap_correction=none, product_correction=np.array([correction])
+        )
+        assert standards["product"][0] == pytest.approx(deviation, rel=0.01)
+
+
+def test_what_a_meter_states_is_twice_its_standard_uncertainty():
+    none = np.zeros(1)
+    found = standard_uncertainties(
+        gap_low=none, gap_high=none, gap_correction=none, product_correction=none,
+        interpolation=np.array([3.0]), alignment=none, product=none, meter=np.array([0.5]),
+    )  # fmt: skip
+    assert (found["meter"][0], found["interpolation"][0]) == (0.25, pytest.approx(3.0 / np.sqrt(3)))
+
+
+# --- registers of energy
+
+
+@pytest.mark.parametrize("step", [0.5, 36.0])
+def test_a_register_that_rises_in_steps_is_known_to_a_step(step):
+    time_ns = T0 + 100 * MS * np.arange(700)
+    true = 3.6 * 0.1 * np.arange(700)
+    read = np.floor(true / step) * step
+    watts = np.append(np.nan, np.diff(read) / 0.1)
+    points = CounterPoints(
+        time_ns, read, np.full(700, "a", dtype=object), watts_min=watts, watts_max=watts,
+        joules_low=read, joules_high=read, gap_seconds=np.zeros(700),
+    )  # fmt: skip
+    outside = 0
+    for first in range(5, 200):
+        ends = (T0 + 100 * MS * first, T0 + 100 * MS * (first + 333))
+        plain, known = (energy_between(points, *ends, source=given) for given in ("stream", "register"))
+        assert known.joules_low - 1e-9 <= 3.6 * 33.3 <= known.joules_high + 1e-9
+        assert known.budget.interpolation == pytest.approx(plain.budget.interpolation + step, abs=0.37)
+        outside += not plain.joules_low <= 3.6 * 33.3 <= plain.joules_high
+    assert outside > 0  # the steps are not in what the points themselves leave open
+
+
+def test_a_register_that_never_rose_has_no_bounds():
+    points = CounterPoints(
+        T0 + 100 * MS * np.arange(9), np.zeros(9), np.full(9, "a", dtype=object),
+        watts_min=np.zeros(9), watts_max=np.zeros(9), gap_seconds=np.zeros(9),
+    )  # fmt: skip
+    energy = energy_between(points, T0 + 100 * MS, T0 + 700 * MS, source="register")
+    assert (energy.joules, energy.joules_low, energy.joules_high) == (0.0, None, None)
+
+
+def test_the_readings_of_a_polled_meter_are_a_sample_where_nothing_is_missing():
+    pauses = np.random.default_rng(1).uniform(0.055, 0.145, 600)
+    time_ns = T0 + np.append(0, np.cumsum(pauses) * 1e9).astype(np.int64)
+    watts = np.random.default_rng(2).choice([3.6, 24.0], 601, p=[0.94, 0.06])
+    joules = np.append(0.0, np.cumsum(pauses * (watts[1:] + watts[:-1]) / 2))
+    count, none = np.arange(601), np.zeros(601)
+    known = {"watts_min": watts, "watts_max": watts, "repeated": none, "samples": count}
+    ends = (int(time_ns[20]), int(time_ns[580]))
+    for gap, source, is_sample in ((0.0, "poll", True), (0.0, "stream", False), (1.0, "poll", False)):
+        points = CounterPoints(
+            time_ns, joules, np.full(601, "a", dtype=object), gap_seconds=gap * (count > 300), **known
+        )
+        found = energy_between(points, *ends, source=source)
+        assert (found.sampled_joules is not None) == is_sample
+    assert total([energy_between(points, *ends)] * 2).sampled_joules is None

@@ -155,6 +155,58 @@ def test_past_its_date_the_class_counts_as_well():
     assert stale.standard > fresh.standard
 
 
+def register(**more):
+    return energy_uncertainty(joules=3600.0, seconds=100.0, channels={"watt_hours": "E1"}, **more)
+
+
+def test_of_a_registers_line_the_gain_alone_counts():
+    """The offset is in both of its readings."""
+    line = {
+        "gain": 1.25, "offset": 900.0, "u_gain": 2e-3, "u_offset": 30.0, "cov": -1e-2, "date": "2026-03-01",
+        "u_reference_gain": 1e-3, "u_reference_offset": 20.0, "reference": "C-17",
+    }  # fmt: skip
+    found = standards(
+        register(
+            accuracy={"watt_hours": {"stability_percent_per_year": 0.0}},
+            calibration={"state": "valid", "channels": {"E1": line}},
+        )
+    )
+    raw = 3600.0 / 1.25
+    whole, common = raw * 2e-3, 3600.0 * 1e-3
+    assert found == {
+        "watt_hours calibration": pytest.approx(math.sqrt(whole**2 - common**2)),
+        "reference": pytest.approx(common),
+    }
+
+
+def test_the_references_gain_is_of_the_corrected_figure():
+    """volts = 2 * raw - 0.02: the reference's 0.1 % is of the 2 * raw."""
+    line = {
+        **FIT, "gain": 2.0, "offset": -0.02, "u_gain": 4e-3, "u_offset": 0.0, "cov": 0.0,
+        "u_reference_gain": 1e-3, "reference": "C-17",
+    }  # fmt: skip
+    exact = {"gain": 1.0, "u_gain": 0.0, "u_reference_gain": 0.0}
+    found = standards(budget_at(12.0, 0.5, accuracy=STABLE, calibration=calibrated(line, exact)))
+    assert found["reference"] == pytest.approx((6.0 + 0.02 * 0.5) * 1e-3)
+
+
+def test_a_channel_through_which_power_flows_back_moves_as_much():
+    accuracy = dict.fromkeys(("volts", "amps"), MOVES)
+    back, forth = (
+        budget_at(12.0, amps, accuracy=accuracy, calibration=calibrated(FIT)) for amps in (-0.5, 0.5)
+    )
+    moves = [
+        f"{kind} {source}" for kind in ("volts", "amps") for source in ("drift", "temperature", "loading")
+    ]
+    assert [standards(back)[one] for one in moves] == [standards(forth)[one] for one in moves]
+    assert all(part.standard >= 0 for part in back.components)
+
+
+def test_a_registers_own_class_is_not_that_of_power():
+    accuracy = {"watt_hours": {"gain_percent": 1.0}, "watts": {"gain_percent": 9.0, "offset": 1.0}}
+    assert standards(register(accuracy=accuracy)) == {"watt_hours class": pytest.approx(36 / math.sqrt(3))}
+
+
 def test_the_fits_correlation_counts():
     # A line fitted about 12 V: gain and offset err against each other, and at 12 V hardly at all.
     line = {"gain": 1.0, "offset": 0.0, "u_gain": 1e-3, "u_offset": 12e-3, "cov": -12e-6}
@@ -317,6 +369,11 @@ def test_errors_of_one_meter_add_up_over_its_intervals():
     assert two.expanded == pytest.approx(2 * budget_at(12.0, 0.5, accuracy=CLASS).expanded)
 
 
+def test_a_sum_names_what_is_not_known_of_a_part():
+    known, unknown = budget_at(12.0, 0.5, accuracy=CLASS), budget_at(1, 1)
+    assert combined([known, unknown]).unknown == "meter class not stated (volts)"
+
+
 def test_a_sum_with_an_unknown_part_is_unknown():
     assert combined([budget_at(12.0, 0.5, accuracy=CLASS), budget_at(1, 1)]).expanded is None
 
@@ -406,6 +463,8 @@ def test_a_class_is_a_limit_of_gain_and_one_of_offset():
     assert [(one.source, one.gain, one.offset) for one in channel_errors("volts", CLASS["volts"], None)] == [
         ("class's gain", 0.001, 0.0),
         ("class's offset", 0.0, 0.005),
+        ("linearity", 0.001, 0.0),
+        ("resolution", 0.0, 0.0005),
     ]
 
 

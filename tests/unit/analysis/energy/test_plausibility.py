@@ -185,6 +185,15 @@ def test_power_that_rises_before_its_load_shows_a_wrong_time() -> None:
     assert "before the load begins" in text
 
 
+def test_power_that_rises_while_the_loads_program_starts_shows_nothing() -> None:
+    measured = points(*sampled(np.roll(bursts(), -500)))
+    ended = (BEFORE[0], BEFORE[1] - 450_000_000)
+    assert plausibility.rises_early(measured, DURING, BEFORE) == pytest.approx(0.5, abs=0.02)
+    assert plausibility.rises_early(measured, DURING, ended) == 0
+    ended = (BEFORE[0], BEFORE[1] - 300_000_000)
+    assert plausibility.rises_early(measured, DURING, ended) == pytest.approx(0.5, abs=0.02)
+
+
 def test_power_that_rises_after_the_load_began_may_be_a_slow_start() -> None:
     assert found(points(*sampled(np.roll(bursts(), 500)))) == []
 

@@ -6,6 +6,7 @@ import math
 import pytest
 
 from joulerig.analysis.energy import meters
+from joulerig.analysis.energy.interval import Supply
 
 AMPS_CLASS, VOLTS_CLASS = {"gain_percent": 0.3}, {"gain_percent": 0.4}
 
@@ -65,3 +66,56 @@ def test_channels_of_one_name_keep_their_own_calibration():
     assert (record["state"], record["expires"]) == ("valid", "2027-01-01")
     plain = meters.rail_calibration(lab(STATED), {"calibration": calibration}, "h", "d", "5v", "clamp")
     assert plain == calibration["clamp"]
+
+
+@pytest.mark.parametrize(
+    ("of_amps", "of_volts", "both"),
+    [("valid", "expired", "expired"), ("expired", "valid", "expired"), ("valid", "none", "valid")],
+)
+def test_a_rail_is_calibrated_as_well_as_the_worse_of_its_meters(of_amps, of_volts, both):
+    calibration = {
+        "clamp": {"state": of_amps, "channels": {"P1": fitted(1.1, 0.002)}},
+        "dmm": {"state": of_volts, "channels": {"P1": fitted(0.9, 0.001)}},
+    }
+    record = meters.rail_calibration(lab(BORROWED), {"calibration": calibration}, "h", "d", "5v", "clamp")
+    assert record["state"] == both
+
+
+def test_an_expired_calibration_counts_with_the_class():
+    described = lab(STATED, clamp={"accuracy": {"amps": {**AMPS_CLASS, "stability_percent_per_year": 0.0}}})
+    calibration = {"clamp": {"state": "expired", "channels": {"P1": fitted(1.0, 0.002)}}}
+    found = budget(described, {"calibration": calibration})
+    # Without the reference's share, all of a line's counts as the reference's.
+    assert {one.source for one in found.components} == {"amps class", "reference"}
+
+
+@pytest.mark.parametrize(
+    ("declared", "error_ns"),
+    [
+        ({}, 2_000_000),
+        ({"latency_seconds": 0.0}, 0),
+        ({"latency_seconds": 0.005}, 5_000_000),
+        ({"timing": "poll", "sample_rate_hz": 10}, 102_000_000),
+        ({"timing": "stream", "sample_rate_hz": 10}, 2_000_000),
+    ],
+)
+def test_an_instant_is_off_by_the_paths_latency_and_between_readings_by_their_distance(declared, error_ns):
+    assert meters.edge_error_ns(lab(STATED, clamp=declared), "clamp") == error_ns
+
+
+FED = {"amps": "P1", "volts": "P2", "supply": {"amps": 3.0, "ohms": 0.05}}
+
+
+@pytest.mark.parametrize(
+    ("rail", "declared", "feeds"),
+    [
+        (FED, {"samples": "window-mean"}, Supply(amps=3.0, ohms=0.05)),
+        ({"amps": "P1", "volts": "P2"}, {"samples": "window-mean"}, Supply()),
+        (FED, {"samples": "window-mean", "timing": "poll"}, None),
+        (FED, {"samples": "instant"}, None),
+        (STATED, {"samples": "window-mean"}, None),
+    ],
+    ids=["means", "an undeclared supply", "polled", "instants", "stated volts"],
+)
+def test_what_feeds_a_rail_of_mean_volts_times_mean_amps(rail, declared, feeds):
+    assert meters.mean_products(lab(rail, clamp=declared), "h", "d", "clamp", "5v") == feeds

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 
 import polars as pl
@@ -98,13 +99,28 @@ def test_the_schema_document_is_of_the_files_next_to_it(exported):
             ] == frame.schema[one["column"]]
 
 
+# By the first of these that a column's name has.
+UNITS = {
+    "percent_per_kelvin": "%/K", "percent": "%", "joules_per_durable_byte": "J/B", "mb_per_joule": "MB/J",
+    "ops_per_joule": "1/J", "iops_per_watt": "1/J", "mib_per_second_per_watt": "MiB/J", "gb_per_watt": "GB/W",
+    "ops_per_second": "1/s", "mb_per_second": "MB/s", "iops": "1/s", "watt_hours": "Wh", "celsius": "°C",
+    "kelvin": "K", "_hz": "Hz", "bytes": "B", "joules": "J",
+    "watts": "W", "seconds": "s", "_ns": "ns", "years": "year", "volts": "V", "amps": "A",
+}  # fmt: skip
+WITHOUT_A_UNIT = re.compile(r"_relative_spread$|_unknown$|bytes_per_\w+_byte$")
+
+
 def test_units_are_those_of_the_columns_names():
-    ends = {"_seconds": "s", "_ns": "ns", "_percent": "%", "joules": "J", "watts": "W", "_bytes": "B"}
-    for table, own in columns.OWN.items():
-        for column, (unit, _) in {**columns.COMMON, **own}.items():
-            for end, expected in ends.items():
-                if column.endswith(end) and not column.startswith(("volt_", "amp_")):
-                    assert unit == expected, (table, column)
+    found = {
+        (table, column): unit
+        for table, own in columns.OWN.items()
+        for column, (unit, _) in {**columns.COMMON, **own}.items()
+    }
+    for (table, column), unit in found.items():
+        expected = next((expected for part, expected in UNITS.items() if part in column), unit)
+        expected = "" if WITHOUT_A_UNIT.search(column) else expected
+        assert unit == expected, (table, column)
+    assert set(UNITS.values()) <= set(found.values())
 
 
 def test_a_column_without_a_description_is_exported_all_the_same():
@@ -191,6 +207,30 @@ def test_a_waveform_is_listed_with_what_became_of_it_and_copied(tmp_path):
         (first.id, "tap1a", f"runs/{first.id}/waveform-tap1a.parquet", 1000.0, 1, 2, 3, None),
         (second.id, "tap1a", None, None, None, None, None, "powerd: polled"),
     ]
+
+
+def test_a_waveform_that_cannot_be_read_is_listed_with_why(tmp_path):
+    folder = simulated_campaign.build(tmp_path / "c", drives=("nvme-plp",), filesystems=("ext4",))
+    run = results.load(folder).runs[0]
+    (run.folder / "waveform-tap1a.parquet").write_bytes(b"PAR1")
+    (run.folder / "waveforms.json").write_text(json.dumps({"tap1a": {"recorded": 9}}))
+    (row,) = frames.waveforms(results.load(folder)).rows(named=True)
+    assert (row["file"], row["bytes"], row["recorded"]) == (f"runs/{run.id}/waveform-tap1a.parquet", 4, 9)
+    assert "cannot be read" in row["error"]
+
+
+def test_a_list_of_waveforms_that_is_damaged_is_named(tmp_path):
+    folder = simulated_campaign.build(tmp_path / "c", drives=("nvme-plp",), filesystems=("ext4",))
+    path = results.load(folder).runs[0].folder / "waveforms.json"
+    path.write_text("[")
+    with pytest.raises(results.campaign.ResultsError, match=f"{path}: cannot be read as JSON"):
+        frames.waveforms(results.load(folder))
+
+
+def test_an_export_leaves_nothing_but_its_files(campaign, tmp_path):
+    written = export.write(campaign, tmp_path / "x", ["parquet"])
+    assert sorted(written) == sorted(path for path in (tmp_path / "x").rglob("*") if path.is_file())
+    assert {path.parent for path in written} == {tmp_path / "x"}
 
 
 def test_a_campaign_without_a_run_exports_empty_tables(tmp_path):

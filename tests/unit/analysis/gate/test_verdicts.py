@@ -9,9 +9,10 @@ import pytest
 
 from joulerig.analysis import results
 from joulerig.analysis.compare import campaigns
-from joulerig.analysis.compare.campaigns import Change
+from joulerig.analysis.compare.campaigns import Change, Comparison, Movement
 from joulerig.analysis.gate import junit, verdicts
-from joulerig.analysis.gate.verdicts import Outcome, Verdict
+from joulerig.analysis.gate.verdicts import COMMON, Outcome, Verdict
+from joulerig.analysis.statistics.movements import Deviation
 from tests.support import simulated_campaign
 
 GIVEN = {"drives": ("nvme-plp",), "filesystems": ("f2fs",), "replicates": 6, "noise": 0.002}
@@ -29,7 +30,12 @@ def pair(tmp_path_factory):
 
 
 def outcomes(judged):
-    return {one.cell.split("/")[2]: one.outcome for one in judged}
+    return {one.cell.split("/")[2]: one.outcome for one in judged if one.cell != COMMON}
+
+
+def on_all(judged):
+    [found] = [one for one in judged if one.cell == COMMON]
+    return found
 
 
 def test_a_cell_that_fell_is_distinguished_from_those_that_did_not(pair):
@@ -65,21 +71,90 @@ def test_a_rise_passes(pair):
 )
 def test_the_whole_interval_decides(pair, monkeypatch, low, high, allowed, outcome):
     cell = next(iter(pair[0].cells()))
-    change = Change(cell, 2.0, 1.9, (6, 6), (low + high) / 2, low, high, 0.01)
-    monkeypatch.setattr(campaigns, "changes", lambda *_: [change])
+    change = Change(cell, 2.0, 1.9, (6, 6), 0.0, (low + high) / 2, low, high, 0.01)
+    monkeypatch.setattr(campaigns, "compare", lambda *_: Comparison([change], None))
     monkeypatch.setattr(campaigns, "only_in", lambda *_: [])
     [judged] = verdicts.judge(*pair, allowed)
     assert judged.outcome is outcome
 
 
-def test_one_run_a_cell_decides_nothing(tmp_path):
-    given = {**GIVEN, "replicates": 1}
-    pair = [results.load(simulated_campaign.build(tmp_path / name, **given)) for name in ("a", "b")]
+@pytest.mark.parametrize(
+    ("low", "high", "allowed", "passed"),
+    [
+        (-0.19, 0.10, 0.05, True),
+        (-0.21, 0.10, 0.05, False),  # it may be more than four times what is allowed
+        (-0.07, 0.10, 0.02, True),
+        (-0.09, 0.10, 0.02, False),
+        (-0.19, 0.10, 0.0, True),  # of nothing allowed there are no four times
+        (-0.21, 0.10, 0.0, False),
+    ],
+)
+def test_a_gate_that_cannot_see_fails(pair, monkeypatch, low, high, allowed, passed):
+    cell = next(iter(pair[0].cells()))
+    change = Change(cell, 2.0, 1.9, (6, 6), 0.0, (low + high) / 2, low, high, 0.5)
+    monkeypatch.setattr(campaigns, "compare", lambda *_: Comparison([change], None))
+    monkeypatch.setattr(campaigns, "only_in", lambda *_: [])
+    judged = verdicts.judge(*pair, allowed)
+    assert [one.outcome for one in judged] == [Outcome.UNDECIDED]
+    assert verdicts.passes(judged) is passed
+
+
+@pytest.mark.parametrize(
+    ("ratio", "reach", "known", "outcome", "passed"),
+    [
+        (-0.10, 0.01, False, Outcome.UNDECIDED, True),  # a day can do that
+        (-0.25, 0.01, False, Outcome.UNDECIDED, False),  # no day does
+        (-0.10, 0.01, True, Outcome.FELL, False),
+        (-0.10, 0.14, True, Outcome.UNDECIDED, True),  # no more than campaigns differ by
+        (-0.10, 0.24, True, Outcome.UNDECIDED, False),  # which is too much to see anything
+        (0.00, 0.01, True, Outcome.HELD, True),
+    ],
+)
+def test_what_all_cells_do_together_has_a_verdict(pair, monkeypatch, ratio, reach, known, outcome, passed):
+    common = Movement(ratio, ratio - reach, ratio + reach, 0.5 if known else None, known, 0.0)
+    monkeypatch.setattr(campaigns, "compare", lambda *_: Comparison([], common))
+    monkeypatch.setattr(campaigns, "only_in", lambda *_: [])
     judged = verdicts.judge(*pair)
-    assert {one.outcome for one in judged} == {Outcome.UNDECIDED}
-    assert {one.why for one in judged} == {"one run: its spread is unknown"}
+    assert on_all(judged).outcome is outcome
+    assert "drive, day or meter" in on_all(judged).why
+    assert ("how much campaigns differ is not known" in on_all(judged).why) is not known
+    assert verdicts.passes(judged) is passed
+
+
+def test_a_day_that_moves_all_cells_makes_none_fall(pair, tmp_path):
+    with pytest.MonkeyPatch.context() as patch:
+        for name, speed in simulated_campaign.SCHEDULER_SPEED.items():
+            patch.setitem(simulated_campaign.SCHEDULER_SPEED, name, 0.9 * speed)
+        warm = results.load(simulated_campaign.build(tmp_path / "warm", **GIVEN, seed=3))
+    judged = verdicts.judge(pair[0], warm)
+    assert set(outcomes(judged).values()) == {Outcome.HELD}
     assert verdicts.passes(judged)
-    assert not verdicts.passes(judged, decided=True)
+    assert on_all(judged).outcome is Outcome.UNDECIDED
+    assert on_all(verdicts.judge(pair[0], warm, deviation=Deviation(0.005))).outcome is Outcome.FELL
+
+
+def test_fewer_than_three_cells_fall_where_campaigns_are_known_to_differ(tmp_path):
+    given = {**GIVEN, "schedulers": ("bfq",)}
+    before = results.load(simulated_campaign.build(tmp_path / "before", **given))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(simulated_campaign.SCHEDULER_SPEED, "bfq", 0.8)
+        after = results.load(simulated_campaign.build(tmp_path / "after", **given, seed=2))
+    [unknown] = verdicts.judge(before, after)
+    assert (unknown.outcome, unknown.blind) == (Outcome.UNDECIDED, False)
+    assert unknown.why.endswith(campaigns.FEW_CELLS)
+    [known] = verdicts.judge(before, after, deviation=Deviation(0.005))
+    assert known.outcome is Outcome.FELL
+
+
+def test_one_run_a_cell_is_refused_and_passes_nothing(pair, tmp_path):
+    given = {**GIVEN, "replicates": 1}
+    single = results.load(simulated_campaign.build(tmp_path / "c", **given))
+    judged = verdicts.judge(pair[0], single)
+    assert {(one.outcome, one.why) for one in judged} == {(Outcome.UNDECIDED, campaigns.ONE_RUN)}
+    assert not verdicts.passes(judged)
+    assert verdicts.refusal(*pair) == ""
+    for two in ((pair[0], single), (single, pair[0])):
+        assert verdicts.refusal(*two).startswith(f"{single.id}: has one run a cell")
 
 
 def test_a_cell_that_is_missing_fails(pair, tmp_path):
@@ -92,7 +167,7 @@ def test_a_cell_that_is_missing_fails(pair, tmp_path):
 
 
 def test_cells_come_in_the_baselines_order(pair):
-    assert [one.cell for one in verdicts.judge(*pair)] == list(pair[0].cells())
+    assert [one.cell for one in verdicts.judge(*pair)] == [*pair[0].cells(), COMMON]
 
 
 def test_nothing_to_judge_does_not_pass():
@@ -105,6 +180,8 @@ def test_the_summary_counts():
         Verdict("a", Outcome.HELD, ""), Verdict("b", Outcome.FELL, ""), Verdict("c", Outcome.HELD, ""),
     ]  # fmt: skip
     assert verdicts.summary(judged) == "2 cells held, 1 fell"
+    judged.append(Verdict(COMMON, Outcome.UNDECIDED, ""))
+    assert verdicts.summary(judged) == "2 cells held, 1 fell, all cells together: undecided"
 
 
 def test_the_same_campaign_again_rarely_fails(tmp_path):
@@ -128,7 +205,7 @@ def test_each_cell_is_a_test_with_its_seconds(pair):
     judged = verdicts.judge(*pair)
     root = tree(pair, judged)
     assert {name: root.get(name) for name in ("tests", "failures", "skipped", "errors")} == {
-        "tests": "3", "failures": "1", "skipped": "0", "errors": "0",
+        "tests": "4", "failures": "1", "skipped": "1", "errors": "0",
     }  # fmt: skip
     cases = root.findall("testsuite/testcase")
     assert [one.get("name") for one in cases] == [one.cell for one in judged]
@@ -137,7 +214,7 @@ def test_each_cell_is_a_test_with_its_seconds(pair):
         for cell, runs in pair[1].cells().items()
     }
     assert [float(one.get("time")) for one in cases] == pytest.approx(
-        [seconds[one.cell] for one in judged], abs=1e-3
+        [seconds.get(one.cell, 0.0) for one in judged], abs=1e-3
     )
     [failure] = root.findall("testsuite/testcase/failure")
     assert failure.get("type") == "fell"
@@ -151,13 +228,15 @@ def test_its_properties_name_the_baseline_and_the_virtual_lab(pair):
     }
     assert found["baseline"] == pair[0].id
     assert found["virtual_lab"] == "true"
-    assert found["summary"] == "2 cells held, 1 fell"
+    assert found["summary"] == "2 cells held, 1 fell, all cells together: undecided"
 
 
 def test_what_is_open_is_skipped_or_fails_as_asked(pair):
     judged = [Verdict("a/b/c/d", Outcome.UNDECIDED, "one run")]
     assert tree(pair, judged).find("testsuite/testcase/skipped").get("message") == "one run"
     assert tree(pair, judged, decided=True).find("testsuite/testcase/failure").get("type") == "undecided"
+    blind = [Verdict("a/b/c/d", Outcome.UNDECIDED, "wide", blind=True)]
+    assert tree(pair, blind).find("testsuite/testcase/failure").get("message") == "wide"
 
 
 def test_what_xml_cannot_hold_is_replaced(pair):

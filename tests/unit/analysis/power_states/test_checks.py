@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Drives are judged by what they declare of their power states, and rightly."""
 
+from dataclasses import replace
+
 import pytest
 
 from joulerig.analysis.audit.rails import RailPower
@@ -70,6 +72,14 @@ def test_without_runs_kept_awake_the_power_at_rest_is_judged_alone():
     assert [one.quantity for one in found.checks] == [Quantity.AT_REST]
 
 
+def test_a_drive_that_was_not_seen_at_rest_is_not_judged_by_its_power_at_rest():
+    runs = [replace(Drive().run(True, block), idle=None, no_idle="not at rest") for block in BLOCKS]
+    (one,) = checks.rested(runs, []).checks
+    assert (one.quantity, one.runs, one.value, one.verdict, one.why) == (
+        Quantity.AT_REST, 0, None, Verdict.UNDECIDED, "not at rest",
+    )  # fmt: skip
+
+
 def test_a_single_run_decides_nothing():
     found = by_quantity(judged(Drive(), blocks=[1]))
     assert found[Quantity.AT_REST].verdict == Verdict.UNDECIDED
@@ -91,6 +101,7 @@ def working(greatest, declared):
         1,
         Declared((state, state), state),
         None,
+        "",
         RailPower(greatest, 0.01),
         greatest,
         Steps(),

@@ -52,3 +52,9 @@ def test_a_rail_that_is_not_seen_down_has_no_energy(seen):
 def test_without_points_it_is_not_known():
     found = hold_up.with_energy({"d/3v3": rail()}, points(**{"5v": 2.0}), CUT)
     assert (found["d/3v3"]["watts_before"], found["d/3v3"]["joules"]) == (None, None)
+
+
+def test_watts_are_of_the_rails_own_drive():
+    other = points(**{"5v": 8.0}).with_columns(drive=pl.lit("e"))
+    both = pl.concat([points(**{"5v": 2.0}), other])
+    assert hold_up.with_energy({"d/5v": rail()}, both, CUT)["d/5v"]["watts_before"] == pytest.approx(2.0)

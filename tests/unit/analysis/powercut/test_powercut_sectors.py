@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import pytest
 
+from joulerig.analysis.powercut import witness_log
+from joulerig.analysis.powercut.check import check
+from joulerig.analysis.powercut.durable import durable_writes
 from joulerig.analysis.powercut.survey import SECTOR_BYTES, ZERO, Sector, Surveyed
 from tests.support.powercut_story import GENERATION, Story, broken
 
@@ -216,3 +219,121 @@ def test_a_write_of_this_cut_in_a_place_that_it_was_not_for_is_corrupt(story):
     story.flush()
     cells = [Sector("record", GENERATION, other, 0, 1), story.sector(other, 1)]
     assert broken(story.findings_after(Surveyed(2 * SECTOR_BYTES, "", cells))) == [("corrupt", write)]
+
+
+def test_a_sector_of_a_write_at_another_place_of_it_is_corrupt(story):
+    write = story.write(0, 2)
+    story.flush()
+    exchanged = [story.sector(write, 1), story.sector(write, 0)]
+    findings = story.findings_after(Surveyed(2 * SECTOR_BYTES, "", exchanged))
+    assert broken(findings) == [("corrupt", write)]
+    assert findings.violations[0].harmed_sectors == 2
+
+
+def test_zeros_on_a_drive_that_held_something_are_no_content_of_before(story):
+    before = Sector("foreign", crc32c=1)
+    write = story.write(0)
+    story.flush()
+    after = Surveyed(SECTOR_BYTES, "", [ZERO])
+    assert broken(story.findings_after(after, Surveyed(SECTOR_BYTES, "", [before]))) == [("corrupt", write)]
+
+
+def test_sectors_that_are_missing_at_the_end_are_changed_at_rest(story):
+    write = story.write(0)
+    story.flush()
+    before = Surveyed(3 * SECTOR_BYTES, "", [ZERO, ZERO, Sector("foreign", crc32c=2)])
+    findings = story.findings_after(Surveyed(SECTOR_BYTES, "", [story.sector(write, 0)]), before)
+    assert broken(findings) == [("changed at rest", 0)]
+    assert (findings.violations[0].offset, findings.violations[0].harmed_sectors) == (SECTOR_BYTES, 2)
+
+
+def test_content_of_an_earlier_cut_with_an_unknown_number_is_corrupt_and_not_unreported(story):
+    write = story.write(0)
+    story.flush()
+    older = Sector("record", GENERATION - 1, 99, 0, 1)
+    findings = story.findings_after(Surveyed(SECTOR_BYTES, "", [older]))
+    assert broken(findings) == [("corrupt", write)]
+    assert findings.unreported_sectors == 0
+
+
+def test_falling_back_to_the_promise_before_the_last_one_is_a_loss_and_not_stale(story):
+    first = story.write(0)
+    story.flush()
+    second = story.write(0)
+    story.flush()
+    assert broken(story.findings_after(story.drive(2, s0=first))) == [("lost", second)]
+
+
+def test_a_promised_write_that_is_lost_is_not_counted_as_reordered(story):
+    story.write(0)
+    story.flush()
+    later = story.write(1)
+    findings = story.findings_after(story.drive(2, s1=later))
+    assert findings.reordered == 0
+    assert findings.violations[0].reordered
+
+
+def test_a_flush_of_one_file_promises_no_other_one(story):
+    for name in ("a", "b"):
+        story.create(name)
+    story.flush_names()
+    one, _ = story.write(0, 1, "a"), story.write(0, 1, "b")
+    story.flush("a")
+    assert set(witness_log.promises(story.log)) == {one}
+
+
+def test_a_write_to_a_file_is_promised_by_the_later_of_its_flush_and_its_names(story):
+    story.create("a")
+    write = story.write(0, 1, "a")
+    story.flush("a")
+    assert witness_log.promises(story.log) == {}
+    names = story.flush_names()
+    assert witness_log.promises(story.log)[write].sequence == names
+    later = story.write(1, 1, "a")
+    flush = story.flush("a")
+    assert witness_log.promises(story.log)[later].sequence == flush
+
+
+@pytest.mark.parametrize("fsync_flushes", [True, False])
+def test_without_a_flush_of_the_cache_a_loss_is_no_broken_promise_but_damage_is(story, fsync_flushes):
+    lost, damaged = story.write(0), story.write(1)
+    story.flush()
+    cells = [ZERO, Sector("damaged", crc32c=1)]
+    found, before = {"": Surveyed(2 * SECTOR_BYTES, "", cells)}, {"": story.drive(2)}
+    findings = check(story.log, found, before, fsync_flushes=fsync_flushes)
+    expected = [("corrupt", damaged)] if not fsync_flushes else [("lost", lost), ("corrupt", damaged)]
+    assert broken(findings) == expected
+    assert findings.beyond == ({} if fsync_flushes else {"fsynced, lost in the drive's cache": 1})
+
+
+def test_flushes_of_data_and_names_and_durable_writes_are_at_risk(story):
+    story.create("a")
+    story.write(0, 1, "a")
+    story.flush("a")
+    story.flush_names()
+    story.durable_write(1, 1, "a")
+    story.issue("flush", "a")
+    assert check(story.log, {}, {}).flushes == 3
+
+
+def test_durable_writes_are_those_after_the_first_promise_and_their_bytes():
+    story = Story()
+    story.write(0, 4)
+    story.flush()
+    story.write(4, 2)
+    story.write(6, 1)
+    story.flush()
+    story.write(7, 1)
+    done = durable_writes(story.log)
+    assert (done.writes, done.bytes) == (2, 3 * SECTOR_BYTES)
+    first, last = (o.acknowledged_utc_ns for o in story.log.acknowledged("flush"))
+    assert (done.start_ns, done.end_ns) == (first, last)
+    assert done.joules_per_write(6.0) == 3.0
+    seconds = (last - first) / 1e9
+    assert done.performance.mb_per_second == pytest.approx(3 * SECTOR_BYTES / 1e6 / seconds)
+    assert done.performance.ops_per_second == pytest.approx(2 / seconds)
+
+
+def test_one_promise_spans_no_time(story):
+    story.durable_write(0)
+    assert durable_writes(story.log).writes == 0

@@ -8,6 +8,7 @@ import math
 import pytest
 
 from joulerig.analysis.powercut import confidence, verdict
+from joulerig.analysis.powercut.survey import SECTOR_BYTES, Sector, Surveyed
 from tests.support.powercut_story import Story
 
 
@@ -76,3 +77,28 @@ def test_one_broken_promise_is_a_verdict():
     assert found.broken_cuts == found.broken_promises == 1
     assert "breaks its promise: 1 of 20 power cuts" in found.statement
     assert found.loss_probability_low > 0
+
+
+def test_what_broke_makes_a_cut_count_though_nothing_had_been_promised():
+    """Data at rest that changed."""
+    story = Story()
+    rest = Sector("foreign", crc32c=2)
+    changed = story.findings_after(Surveyed(SECTOR_BYTES, "", [rest]))
+    found = verdict.from_cuts("drive", [changed])
+    assert (found.cuts, found.void_cuts, found.broken_cuts) == (1, 0, 1)
+
+
+def test_acknowledged_writes_are_counted_by_what_became_of_them():
+    story = Story()
+    promised = story.write(9)
+    story.flush()
+    for lost in (0, 8, 10):
+        story.write(lost)
+    torn = story.write(1, 2), story.write(4, 2)
+    story.write(3)
+    cells = story.drive(11, s1=torn[0], s4=torn[1], s9=promised)
+    cells.sectors[3] = Sector("damaged", crc32c=1)
+    found = verdict.from_cuts("drive", [story.findings_after(cells)] * 2)
+    counts = (found.acknowledged_lost, found.acknowledged_torn, found.acknowledged_corrupt)
+    assert counts == (6, 4, 2)
+    assert (found.promised_writes, found.flushes, found.reordered) == (2, 2, 8)

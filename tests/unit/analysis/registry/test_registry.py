@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import json
 import re
 import shutil
@@ -18,7 +19,7 @@ from joulerig.analysis.bundle.check import FAILED, OK, UNCHECKABLE, Check
 from joulerig.analysis.registry import entries, site
 from joulerig.analysis.registry.entries import Refused
 from joulerig.analysis.registry.site import RegistryError
-from tests.support import verifiable_campaign
+from tests.support import hostile_text, verifiable_campaign
 
 HERE = environment.here("0123456789ab")
 CAMPAIGN = "demo-20261113-082640"
@@ -220,6 +221,21 @@ def test_what_others_wrote_is_text(written):
     source = (written / "index.html").read_text()
     assert "manifest: &lt;b&gt;" in source
     assert "<b>" not in source
+
+
+@pytest.mark.parametrize("kind", hostile_text.NAMES)
+def test_no_text_of_a_bundle_is_an_element_or_an_attribute_of_the_page(tmp_path, kind):
+    text = hostile_text.NAMES[kind]
+    numbers = dict.fromkeys(entries._NUMBERS, 1.0)
+    cell = entries.Cell(text, text, text, text, text, 1, numbers)
+    file = tmp_path / f"{text.replace('/', '_')}.zip"
+    drives = {text: dict.fromkeys(("interface", "model", "description"), text)}
+    entry = entries.Entry(file, text, 1, text, text, 1, True, text, drives, (cell,), 1, (text,))
+    page = site.page([entry], [Refused(file, (text,))])
+    assert hostile_text.evaluated(page, "html") == []
+    assert html.escape(text, quote=False).partition("'")[0].partition('"')[0] in page
+    addresses = [attributes["href"] for _, attributes in Parsed(page).found if "href" in attributes]
+    assert [one for one in addresses if not one.startswith(("#", "bundles/"))] == []
 
 
 def test_each_filter_has_the_levels_that_there_are(written):

@@ -3,6 +3,7 @@
 
 import hashlib
 import json
+import os
 import re
 import sqlite3
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from joulerig.analysis.compare.cell_runs import CellRuns
 from joulerig.analysis.results import journal
 from joulerig.analysis.results.schema import TABLES, Attempt
 from joulerig.rig.campaign.journal import Journal
+from joulerig.rig.common import process
 from tests.support import ROOT
 
 VERSIONS = (1, 2, 3, 4, 5)
@@ -24,7 +26,7 @@ ENERGY = {"joules": 4.5, "true_joules": 4.4, "samples": 9, "expected": 10, "lost
 RESULT = {
     "joules": 4.5, "true_joules": 4.4, "error_percent": 2.27, "mean_watts": 2.25, "ai_ops_per_joule": 1.5,
     "ai_mb_per_joule": 0.25, "joules_low": 4.0, "joules_high": 5.0, "device_bound_fraction": 0.75,
-    "cpu_joules": 30.0, "corrected_joules": 4.6,
+    "cpu_joules": 30.0, "corrected_joules": 4.6, "sampled_joules": 0.3,
 }  # fmt: skip
 PERFORMANCE = {
     "seconds": 2.0, "ops": 8, "read_bytes": 0, "write_bytes": 4096, "syncs": 8, "ops_per_second": 4.0,
@@ -36,6 +38,7 @@ SINCE = {
     "device_bound_fraction": 3,
     "cpu_joules": 5,
     "corrected_joules": 11,
+    "sampled_joules": 14,
 }
 
 
@@ -229,7 +232,7 @@ def test_the_ai_of_a_journal_of_version_10_is_of_the_joules_as_measured(tmp_path
     Journal(tmp_path).close()
     (run,) = results.load(tmp_path).runs
     assert (run.result.corrected_joules, run.result.ai_joules) == (None, 4.5)
-    assert CellRuns([run]).rails.correction.tolist() == [0.0]
+    assert CellRuns([run]).rails.gap_correction.tolist() == [0.0]
     assert run.energy[0].corrected_joules == 4.7
 
 
@@ -246,13 +249,45 @@ def test_the_phases_of_a_journal_of_version_11_were_not_slowed_down(tmp_path):
     assert results.load(tmp_path).runs[0].phases["workload"].slowness == 1.0
 
 
+def test_the_ai_of_a_journal_of_version_13_is_corrected_by_half_of_what_is_known_of_v_times_i(tmp_path):
+    with former(tmp_path, 13) as database:
+        for run in ("study-1-0001", "study-1-0002"):
+            insert(
+                database, "run", id=run, ordinal=int(run[-1]), block=1, replicate=1, host="h1", **FACTORS,
+                cell="fast/ext4/none/seqwrite", factors=json.dumps(FACTORS), status="ok", reason="",
+            )  # fmt: skip
+            known = {name: value for name, value in RESULT.items() if SINCE.get(name, 1) <= 13}
+            insert(database, "result", run=run, **known)
+        for phase in ("idle", "workload"):
+            insert(
+                database, "energy", run="study-1-0001", phase=phase, meter="tap1", rail="12v", drive="fast",
+                **ENERGY, gap_low_joules=0.0, gap_high_joules=0.2, product_joules=0.46,
+            )  # fmt: skip
+    first, other = results.load(tmp_path).runs
+    assert (other.result.corrected_joules, other.result.ai_ops_per_joule) == (4.6, 1.5)
+    (rail,) = (rail for rail in first.energy if rail.phase == "workload")
+    assert first.result.corrected_joules == pytest.approx(rail.corrected_joules) == pytest.approx(4.37)
+    assert first.result.mean_watts == pytest.approx(2.25 * 0.95)
+    assert first.result.ai_ops_per_joule == pytest.approx(1.5 / 0.95)
+    assert first.result.ai_mb_per_joule == pytest.approx(0.25 / 0.95)
+    assert (first.result.joules, first.result.joules_low) == (4.5, 4.0)
+
+
+def test_a_campaign_of_version_12_is_claimed_whatever_process_executed_it(tmp_path):
+    with former(tmp_path, 12) as database:
+        database.execute("UPDATE campaign SET executor = 'oldbox boot-1 4711 9'")
+    with closing(Journal(tmp_path)) as opened:
+        opened.claim(process.identity(os.getpid()))
+        assert opened.executor == process.identity(os.getpid())
+
+
 def test_a_new_name_comes_with_a_version():
     """The constraints of a journal that is there know the names of its version alone."""
     made = "\n".join(map(journal.create_table, TABLES.values()))
     names = re.findall(r"CHECK \(\w+ IN \((.*?)\)\)", made)
     assert (journal.NAMES_SINCE, hashlib.sha256("\n".join(names).encode()).hexdigest()[:12]) == (
-        9,
-        "5c83df60c55e",
+        13,
+        "f1564a3fa63d",
     ), (
         "a closed list of names changed: raise journal.NAMES_SINCE to one more than the version of the last"
         " release, keep the tables of that version in tests/fixtures/journals, and put both here"

@@ -62,3 +62,25 @@ def test_a_damaged_file_is_named(tmp_path):
     (tmp_path / processor.FILE).write_text("time_ns,package_joules\n1,many\n")
     with pytest.raises(RunFileError, match=f"{tmp_path / processor.FILE}: cannot be read"):
         processor.read(tmp_path)
+
+
+class Readings:
+    """The readings that InfluxDB has, on the host's clock."""
+
+    def __init__(self, *points: tuple[float, float | None]) -> None:
+        rows = [(BEGIN + round(at * S), joules) for at, joules in points]
+        self.frame = pl.DataFrame(rows, schema={"time": pl.Int64, "package_joules": pl.Float64}, orient="row")
+
+    def query(self, influxql: str, *, host: str | None = None) -> pl.DataFrame:
+        assert "host = 'vhost1'" in influxql
+        return self.frame
+
+
+def test_readings_are_kept_from_the_last_before_the_phase_to_the_first_after_it():
+    """On the controller's clock, half a second ahead of the host's."""
+    load = Phase("workload", BEGIN + 2 * S, BEGIN + 4 * S, S // 2, 0)
+    found = processor.points(Readings(*((at, 10.0 * at) for at in range(8))), "vhost1", load)
+    assert ((found["time_ns"] - BEGIN) / S).to_list() == [1.5, 2.5, 3.5, 4.5]
+    assert processor.joules(found, load) == pytest.approx(20)
+    found = processor.points(Readings((0, 1.0), (1, None), (3, 2.0), (5, None), (6, 3.0)), "vhost1", load)
+    assert found["package_joules"].to_list() == [1.0, 2.0, 3.0]

@@ -16,6 +16,7 @@ import pytest
 from joulerig.analysis import results
 from joulerig.analysis.results.campaign import RAIL_AMOUNTS, LoadAmounts, ResultsError
 from joulerig.analysis.results.journal import VERSION
+from joulerig.analysis.results.schema import TABLES
 from tests.support import ROOT, simulated_campaign
 from tests.support.simulated_campaign import Outcome
 
@@ -282,9 +283,10 @@ def test_the_factors_of_a_run_come_as_a_mapping(tmp_path):
 def test_a_journal_of_version_1_is_read_unchanged_and_has_no_bounds(tmp_path):
     folder = simulated_campaign.build(tmp_path / "c")
     with sqlite3.connect(folder / "journal.sqlite") as database:
-        for table, count in (("energy", 14), ("result", 5)):
-            for row in list(database.execute(f"PRAGMA table_info({table})"))[-count:]:
-                database.execute(f"ALTER TABLE {table} DROP COLUMN {row[1]}")
+        for table in ("energy", "result"):
+            for name, one in TABLES[table].columns.items():
+                if one.since > 1:
+                    database.execute(f"ALTER TABLE {table} DROP COLUMN {name}")
         database.execute("PRAGMA user_version = 1")
     campaign = results.load(folder)
     run = campaign.runs[0]

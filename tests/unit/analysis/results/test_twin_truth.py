@@ -84,3 +84,51 @@ def test_no_instant_lies_in_the_future():
     assert times[-1] <= now
     assert (np.diff(times) > 0).all()
     assert len(times) < 4096  # a twin's most
+
+
+def answer(joules, **counters):
+    """A twin's answer at the begin and end of an idle and a workload phase."""
+    names = (
+        "reads",
+        "read_bytes",
+        "writes",
+        "write_bytes",
+        "flushes",
+        "discards",
+        "fua_writes",
+        "device_bound_ns",
+    )
+    counted = {name: counters.get(name, [0, 0, 0, 0]) for name in names}
+    return {"rails": [{"name": "12v", "joules": joules}], "counters": counted}
+
+
+PHASES = [Phase("idle", 0, 2 * SECOND, 0, 0), Phase("workload", 3 * SECOND, 13 * SECOND, 0, 0)]
+
+
+def test_true_joules_are_the_rise_over_the_phase_of_the_rows_own_rail():
+    truth = {"a": answer([1.0, 3.0, 4.0, 10.0]), "b": answer([0.0, 1.0, 2.0, 5.0])}
+    keys = [("idle", "a"), ("workload", "a"), ("workload", "b"), ("workload", "c")]
+    rows = [{"phase": name, "drive": drive, "rail": "12v"} for name, drive in keys]
+    twin_truth.add_truth(rows, PHASES, truth)
+    assert [row["true_joules"] for row in rows] == [2.0, 6.0, 3.0, None]
+
+
+def test_io_of_an_array_is_its_members_sum_if_all_have_answered():
+    truth = {"a": answer([0] * 4, writes=[1, 2, 5, 9]), "b": answer([0] * 4, writes=[0, 0, 10, 30])}
+    found = twin_truth.twin_io(PHASES, truth, 2)
+    assert (found["source"], found["writes"], found["reads"]) == ("twin", 24, 0)
+    assert twin_truth.twin_io(PHASES, truth, 3) is None
+    assert twin_truth.twin_io(PHASES, {}, 0) is None
+
+
+def test_the_drive_that_the_work_waited_for_most_sets_the_pace():
+    bound = [0, SECOND, SECOND, 6 * SECOND]
+    truth = {
+        "a": answer([0] * 4, device_bound_ns=bound),
+        "b": answer([0] * 4, device_bound_ns=[0, 0, 0, SECOND]),
+    }
+    assert twin_truth.device_bound(PHASES, truth) == 0.5
+    truth["b"] = answer([0] * 4, device_bound_ns=[0, 0, 0, 11 * SECOND])  # what was in flight at the end
+    assert twin_truth.device_bound(PHASES, truth) == 1.0
+    assert twin_truth.device_bound(PHASES[:1], truth) is None
+    assert twin_truth.device_bound(PHASES, {}) is None

@@ -71,12 +71,21 @@ def test_with_an_address_the_extra_is_named(monkeypatch):
         pass
 
 
-@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense://x"])
-def test_a_scheduler_that_is_not_there_is_one_line(monkeypatch, address):
+def test_a_scheduler_that_is_not_there_is_one_line(monkeypatch):
     monkeypatch.setattr(cluster, "_SECONDS_TO_CONNECT", 0.5)
+    address = "tcp://127.0.0.1:1"
     with pytest.raises(cluster.ClusterError, match="no scheduler there") as caught, cluster.mapping(address):
         pass
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "address", ["nonsense://x", "", "x", "tcp://x", "tcp://x:1\n", "tcp://{{ 7*7 }}:1", "x" * 4096 + ":1"]
+)
+def test_a_text_that_is_no_address_is_refused_before_dask_tries_it(monkeypatch, address):
+    monkeypatch.setitem(sys.modules, "distributed", None)  # it would be imported first
+    with pytest.raises(cluster.ClusterError, match="allowed: tcp://HOST:PORT"), cluster.mapping(address):
+        pass
 
 
 def test_a_worker_that_dies_is_one_line():

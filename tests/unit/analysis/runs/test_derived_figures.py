@@ -10,7 +10,8 @@ import pytest
 
 from joulerig.analysis import results
 from joulerig.analysis.results.campaign import Campaign, Run
-from joulerig.analysis.runs import derived, idle_baseline
+from joulerig.analysis.runs import derived, idle
+from joulerig.analysis.runs.idle import Idle
 from joulerig.analysis.tables import runs_and_cells
 from tests.support import simulated_campaign
 from tests.support.simulated_campaign import Outcome
@@ -18,46 +19,45 @@ from tests.support.simulated_campaign import Outcome
 
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory) -> Campaign:
-    return results.load(simulated_campaign.build(tmp_path_factory.mktemp("d") / "c", replicates=3))
+    return results.load(
+        simulated_campaign.build(tmp_path_factory.mktemp("d") / "c", replicates=3, traces=True)
+    )
+
+
+@pytest.fixture(scope="module")
+def idles(campaign):
+    return idle.by_run(campaign)
 
 
 def changed(run: Run, **performance) -> Run:
     return dataclasses.replace(run, performance=dataclasses.replace(run.performance, **performance))
 
 
-def figures(campaign: Campaign, run: Run) -> dict[str, float | None]:
-    return derived.figures([derived.amounts(campaign, run)])
+def figures(campaign: Campaign, run: Run, at_rest: Idle | None = None) -> dict[str, float | None]:
+    return derived.figures([derived.amounts(campaign, run, at_rest)])
 
 
-def test_dynamic_joules_are_those_above_the_runs_own_idle_phase(campaign):
+def test_dynamic_joules_are_those_above_power_at_rest(campaign, idles):
     run = campaign.runs[0]
-    (idle,) = [rail for rail in run.energy if rail.phase == "idle"]
-    found = derived.amounts(campaign, run)
-    idle_watts = idle.corrected_joules / run.phases["idle"].seconds
-    assert idle_baseline.idle_watts(run) == pytest.approx(idle_watts)
-    assert found["dynamic_joules"] == pytest.approx(
-        run.result.ai_joules - idle_watts * run.performance.seconds
-    )
+    watts = idles[run.id].watts
+    found = derived.amounts(campaign, run, idles[run.id])
+    assert watts == pytest.approx(simulated_campaign.DRIVES[run.drive]["idle"], rel=0.01)
+    assert found["dynamic_joules"] == pytest.approx(run.result.ai_joules - watts * run.performance.seconds)
     assert 0 < found["dynamic_joules"] < run.result.ai_joules
+    share = figures(campaign, run, idles[run.id])["base_load_fraction"]
+    assert share == pytest.approx(1 - found["dynamic_joules"] / run.result.ai_joules)
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda rail: None,
-        lambda rail: dataclasses.replace(rail, joules=None),
-        lambda rail: dataclasses.replace(rail, gap_seconds=0.5),
-        lambda rail: dataclasses.replace(rail, rail="another"),
-    ],
-)
-def test_an_idle_phase_that_was_not_measured_as_the_load_was_subtracts_nothing(campaign, spoil):
-    run = campaign.runs[0]
-    energy = [spoil(rail) if rail.phase == "idle" else rail for rail in run.energy]
-    run = dataclasses.replace(run, energy=tuple(rail for rail in energy if rail))
-    found = derived.amounts(campaign, run)
+def test_where_a_drive_was_not_at_rest_nothing_is_subtracted(campaign):
+    run, why = campaign.runs[0], "not at rest: 1.34 to 0.005 W"
+    found = derived.amounts(campaign, run, Idle(why=why))
     assert found["dynamic_joules"] is found["idle_joules"] is None
     assert found["joules"] == run.result.ai_joules
-    assert figures(campaign, run)["idle_gb_per_watt"] is None
+    assert figures(campaign, run, Idle(why=why))["idle_gb_per_watt"] is None
+    assert derived.dynamic(found, why) | derived.dynamic_per_op([found], why) == {
+        "dynamic_joules": None, "dynamic_joules_per_op": None, "dynamic_joules_unknown": why,
+        **dict.fromkeys(f"dynamic_joules{part}_{end}" for part in ("", "_per_op") for end in ("low", "high")),
+    }  # fmt: skip
 
 
 def test_costs_are_joules_over_what_was_done(campaign):
@@ -103,9 +103,9 @@ def test_journal_transactions_are_known_where_the_file_system_reports_them(campa
     assert by_filesystem["xfs"]["flushes_per_op"] == 1
 
 
-def test_rates_per_watt_are_of_what_the_block_layer_passed_on(campaign):
+def test_rates_per_watt_are_of_what_the_block_layer_passed_on(campaign, idles):
     run = campaign.runs[0]
-    found, host = figures(campaign, run), run.io["host"]
+    found, host = figures(campaign, run, idles[run.id]), run.io["host"]
     watts, seconds = run.result.mean_watts, run.performance.seconds
     assert found["iops_per_watt"] == pytest.approx((host.reads + host.writes) / seconds / watts)
     moved = (host.read_bytes + host.write_bytes) / 2**20
@@ -113,9 +113,9 @@ def test_rates_per_watt_are_of_what_the_block_layer_passed_on(campaign):
     assert found["idle_gb_per_watt"] == pytest.approx(4.294967296 / found["idle_watts"])
 
 
-def test_a_drive_of_unknown_size_has_no_capacity_per_watt(campaign):
+def test_a_drive_of_unknown_size_has_no_capacity_per_watt(campaign, idles):
     bare = dataclasses.replace(campaign, lab={})
-    assert figures(bare, campaign.runs[0])["idle_gb_per_watt"] is None
+    assert figures(bare, campaign.runs[0], idles[campaign.runs[0].id])["idle_gb_per_watt"] is None
 
 
 def test_a_cell_has_the_ratio_of_its_runs_sums(campaign):
@@ -159,13 +159,12 @@ def bounds(low: float, high: float) -> dict[str, float | None]:
     }  # fmt: skip
 
 
-def test_the_interval_of_dynamic_joules_is_of_both_phases(campaign):
+def test_the_interval_of_dynamic_joules_is_of_the_load_and_of_power_at_rest(campaign, idles):
     run = campaign.runs[0]
-    (idle,) = [rail for rail in run.energy if rail.phase == "idle"]
-    times = run.performance.seconds / run.phases["idle"].seconds
-    found = derived.dynamic(derived.amounts(campaign, run))
-    assert found["dynamic_joules_low"] == pytest.approx(run.result.joules_low - times * idle.joules_high)
-    assert found["dynamic_joules_high"] == pytest.approx(run.result.joules_high - times * idle.joules_low)
+    seconds, at_rest = run.performance.seconds, idles[run.id]
+    found = derived.dynamic(derived.amounts(campaign, run, at_rest))
+    assert found["dynamic_joules_low"] == pytest.approx(run.result.joules_low - seconds * at_rest.high)
+    assert found["dynamic_joules_high"] == pytest.approx(run.result.joules_high - seconds * at_rest.low)
     assert found["dynamic_joules_low"] < found["dynamic_joules"] < found["dynamic_joules_high"]
     assert found["dynamic_joules_unknown"] is None
 
@@ -174,15 +173,20 @@ def test_the_interval_of_dynamic_joules_is_of_both_phases(campaign):
     ("amounts", "shown", "why"),
     [
         pytest.param(bounds(1.0, 3.0), 2.0, None, id="above 0"),
-        pytest.param(bounds(-3.0, -1.0), -2.0, None, id="below 0: the drive was busy while idle"),
+        pytest.param(
+            bounds(-3.0, -1.0),
+            None,
+            "ALARM: below 0 beyond its uncertainty, so what was taken for idle power is not",
+            id="below 0",
+        ),
         pytest.param(bounds(-1.0, 3.0), None, "its interval reaches 0", id="reaches 0"),
         pytest.param(
             bounds(1.0, 3.0) | {"dynamic_joules_low": None, "dynamic_joules_high": None},
             None,
-            "nothing bounds the joules of the load or of the idle phase",
+            "nothing bounds the joules of the load or idle power",
             id="not bounded",
         ),
-        pytest.param({"ops": 100}, None, "no idle phase that measured the same rails", id="no idle phase"),
+        pytest.param({"ops": 100}, None, "no joules of the load", id="no joules"),
     ],
 )
 def test_dynamic_joules_are_shown_where_their_interval_leaves_out_0(amounts, shown, why):

@@ -10,6 +10,7 @@ import pytest
 
 from joulerig.analysis import results
 from joulerig.analysis.runs import over_time, quiescence
+from joulerig.analysis.runs.idle import Idle
 from joulerig.analysis.runs.quiescence import State
 from joulerig.analysis.tables import runs_and_cells
 from tests.support import simulated_campaign
@@ -25,17 +26,24 @@ def run(tmp_path):
     return results.load(simulated_campaign.build(tmp_path / "c", **one)).runs[0]
 
 
-def power(after, idle=None, seconds=0.1):
-    """Power over time with these steps of 0.1 s after the load; idle varies by 10 mW."""
-    varying = IDLE + 0.01 * np.array([1.0, -1.0] * 20)
-    steps = over_time.Steps(varying if idle is None else np.asarray(idle, float), seconds)
+VARYING = IDLE + 0.01 * np.array([1.0, -1.0] * 20)
+
+
+def at_rest(steps=VARYING, seconds=0.1, reach=0.004):
+    """Power at rest that varies by 10 mW and whose mean is known to 4 mW."""
+    found = over_time.Steps(np.asarray(steps, float), seconds)
+    return Idle(IDLE, IDLE - reach - 0.002, IDLE + reach + 0.002, reach, 0.002, steps=found)
+
+
+def power(after, seconds=0.1):
+    """Power over time with these steps of 0.1 s after the load."""
     return over_time.PowerOverTime(
-        np.array([]), np.array([]), 0.1, None, None, steps, over_time.Steps(np.asarray(after, float), seconds)
+        np.array([]), np.array([]), 0.1, None, None, over_time.Steps(np.asarray(after, float), seconds)
     )
 
 
-def find(run, after, **given):
-    return quiescence.after_load(run, IDLE, power(after, **given))
+def find(run, after, seconds=0.1, **given):
+    return quiescence.after_load(run, at_rest(seconds=seconds, **given), power(after, seconds))
 
 
 def test_what_is_drawn_above_idle_is_summed_until_power_is_back(run):
@@ -65,17 +73,41 @@ def test_one_step_in_ten_may_lie_outside(run):
         assert find(run, after).state == state, outside
 
 
-def test_power_below_idle_is_not_idle(run):
+def test_power_below_idle_is_an_alarm_and_no_result(run):
     found = find(run, [0.8] * 60)
+    assert (found.state, found.joules) == (State.NOT_KNOWN, None)
+    assert found.why == (
+        "ALARM: 0.8 W after the load is less than idle power, 1 W, beyond its uncertainty:"
+        " that was not at rest"
+    )
+
+
+def test_a_mean_below_idle_is_an_alarm_also_where_each_step_is_at_idle(run):
+    assert find(run, [0.985, 0.99] * 40).why.startswith("ALARM")
+    assert find(run, [0.997, 1.0] * 40).state == State.SETTLED
+
+
+def test_what_stays_above_idle_is_not_settled_also_where_each_step_is_at_idle(run):
+    found = find(run, [1.015, 1.01] * 40)
     assert found.state == State.NOT_SETTLED
-    assert found.why.endswith("after the load, with power 200 mW below idle (at idle within 20.3 mW)")
+    assert found.why.startswith("it stays above idle power by ")
+    assert found.joules == pytest.approx(0.0125 * 8)
+
+
+def test_the_interval_of_the_joules_has_what_idle_power_leaves_open(run):
+    found = find(run, [1.5] * 20 + [1.01, 0.99] * 30)
+    assert found.low <= 1 - 0.004 * 2
+    assert found.high >= 1 + 0.004 * 2 + 0.004 * 6
+    unseen = find(run, [1.002, 1.004] * 30)  # not distinguishable from idle power
+    assert (unseen.state, unseen.joules) == (State.SETTLED, 0.0)
+    assert unseen.high >= 0.003 * 6
 
 
 @pytest.mark.parametrize(
     ("after", "why"),
     [
         ([1.0] * 10, "with power at idle for 1.0 s of the 5 s needed"),
-        ([1.08] * 10, "with power 80 mW above idle (at idle within 20.3 mW)"),
+        ([1.08] * 10, "with power 80 mW above idle (at idle within 24.3 mW)"),
     ],
 )
 def test_a_tail_that_ends_too_soon_is_not_settled_and_says_why(run, after, why):
@@ -87,9 +119,9 @@ def test_a_tail_that_ends_too_soon_is_not_settled_and_says_why(run, after, why):
 
 
 def test_idle_power_without_any_deviation_is_reached_all_the_same(run):
-    constant = [IDLE] * 20
-    assert find(run, [IDLE + 1e-6] * 50, idle=constant).state == State.SETTLED
-    assert find(run, [IDLE * 1.003] * 50, idle=constant).state == State.NOT_SETTLED
+    constant = {"steps": [IDLE] * 20, "reach": 0.0}
+    assert find(run, [IDLE + 1e-6] * 50, **constant).state == State.SETTLED
+    assert find(run, [IDLE * 1.004] * 50, **constant).state == State.NOT_SETTLED
 
 
 def test_the_quiet_time_is_as_long_with_rare_points(run):
@@ -101,14 +133,13 @@ def test_the_quiet_time_is_as_long_with_rare_points(run):
     ("given", "why"),
     [
         ({"power": None}, "no power points"),
-        ({"idle_watts": None}, "no watts of an idle phase that measured the same rails"),
-        ({"power": power([1.0] * 50, idle=[1.0] * 9)}, "the idle phase has 9 steps of power, 10 are needed"),
+        ({"idle": Idle(why="not at rest: 1.34 to 0.005 W")}, "not at rest: 1.34 to 0.005 W"),
         ({"power": power([])}, "no tail was recorded"),
         ({"power": power([1.5, np.nan] + [1.0] * 50)}, "a rail was not measured after the load"),
     ],
 )
 def test_what_is_not_known_has_no_joules(run, given, why):
-    found = quiescence.after_load(run, **({"idle_watts": IDLE, "power": power([1.0] * 50)} | given))
+    found = quiescence.after_load(run, **({"idle": at_rest(), "power": power([1.0] * 50)} | given))
     assert (found.state, found.joules, found.seconds, found.why) == (State.NOT_KNOWN, None, None, why)
     assert found.total(LOAD_JOULES) is None
 
@@ -126,11 +157,7 @@ def test_a_run_without_joules_has_none_after_its_load(run):
     assert find(lacking, [1.0] * 50).why == "no joules of the load"
 
 
-def test_a_drive_that_took_energy_from_nowhere_has_no_total(run):
-    assert find(run, [-400.0] * 60).total(1.0) is None
-
-
-def test_steps_of_the_idle_phase_and_from_the_end_of_the_load_to_that_of_the_tail():
+def test_steps_from_the_end_of_the_load_to_that_of_the_tail():
     """What the host does between the load and its sync is among what comes after."""
     from tests.unit.analysis.runs.test_over_time import T0, phase, points
 
@@ -139,8 +166,7 @@ def test_steps_of_the_idle_phase_and_from_the_end_of_the_load_to_that_of_the_tai
 
     watts = [1.0] * 200 + [3.0] * 200 + [2.0] * 100 + [1.5] * 100
     frame = points(10.0 * np.arange(601) - 2000, [None, *watts])
-    found = over_time.from_points(frame, phase(2), idle=part("idle", -2, -0.5), tail=part("tail", 3, 4))
-    assert found.idle.watts == pytest.approx([1.0] * 15)
+    found = over_time.from_points(frame, phase(2), tail=part("tail", 3, 4))
     assert found.after.watts == pytest.approx([2.0] * 10 + [1.5] * 10)
     assert found.after.step_seconds == pytest.approx(0.1)
 

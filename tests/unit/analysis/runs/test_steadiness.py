@@ -14,7 +14,7 @@ from joulerig.analysis.compare import cautions
 from joulerig.analysis.compare import cells as comparison
 from joulerig.analysis.report import document
 from joulerig.analysis.results import progress
-from joulerig.analysis.runs import over_time, steadiness
+from joulerig.analysis.runs import idle, over_time, steadiness
 from joulerig.analysis.tables import runs_and_cells
 from joulerig.rig.campaign.forecast import expected
 from joulerig.rig.cli import results as command
@@ -138,7 +138,9 @@ def test_report_and_terminal_warn_before_any_figure(build):
 def test_steady_loads_have_no_warning(build):
     campaign = results.load(build({}, replicates=2))
     over, _ = over_time.power_by_run(campaign)
-    assert cautions.of_campaign(campaign, comparison.compare_cells(campaign), over) == []
+    assert (
+        cautions.of_campaign(campaign, comparison.compare_cells(campaign), over, idle.by_run(campaign)) == []
+    )
 
 
 def test_a_load_that_ends_by_itself_is_not_judged(build):

@@ -135,6 +135,12 @@ def test_no_relative_variance_without_two_runs_and_positive_means(top, bottom):
     assert relative_variance(top, bottom) is None
 
 
+def test_the_relative_variance_is_the_samples_over_the_runs():
+    assert relative_variance([1.0, 3.0], [2.0, 2.0]) == pytest.approx(
+        ((0.5 - 1) ** 2 + (1.5 - 1) ** 2) / 1 / 2
+    )
+
+
 def test_the_relative_variance_is_that_of_fieller_to_first_order():
     work, joules = simulated(np.random.default_rng(13), 400)
     found = fieller(work, joules)

@@ -2,22 +2,32 @@
 """The study of file system and scheduler, on campaigns with and without its order."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from joulerig.analysis import results
+from joulerig.analysis import results, studies
 from joulerig.analysis.report import document
-from joulerig.analysis.runs import derived
+from joulerig.analysis.runs import derived, quiescence
+from joulerig.analysis.runs.idle import Idle
 from joulerig.analysis.studies import ai_matrix
-from joulerig.analysis.studies.claims import DOES_NOT, HOLDS, OPEN
+from joulerig.analysis.studies.claims import DOES_NOT, HOLDS, OPEN, Measured
 from tests.support import simulated_campaign
 
 AI = {"ext2": 110.0, "ext3": 100.0, "nilfs2": 80.0, "ext4": 500.0}
 
 
 @pytest.fixture
-def campaign(tmp_path):
+def at_rest(monkeypatch):
+    """Power at rest of every run. No trace is read."""
+    found = Idle(1.3, 1.29, 1.31)
+    monkeypatch.setattr(ai_matrix.idle, "by_run", lambda one: {run.id: found for run in one.runs})
+    return found
+
+
+@pytest.fixture
+def campaign(tmp_path, at_rest):
     folder = simulated_campaign.build(
         tmp_path / "c",
         drives=("sata-plp",),
@@ -55,7 +65,7 @@ def by_filesystem(run):
 
 
 def verdicts_of(campaign):
-    return {(one.claim.key, one.where): one for one in ai_matrix.verdicts(campaign)}
+    return {(one.claim.key, one.where): one for one in map(Measured.judged, ai_matrix.measure(campaign))}
 
 
 def test_the_published_order_is_found_if_present(campaign):
@@ -64,7 +74,7 @@ def test_the_published_order_is_found_if_present(campaign):
         verdict = found["varmail", f"sata-plp, {scheduler}"]
         assert (verdict.verdict, verdict.why) == (
             HOLDS,
-            f"ext2 with {scheduler} over nilfs2 with {scheduler}",
+            f"by means ext2 with {scheduler} over nilfs2 with {scheduler}",
         )
         assert verdict.effect.value == pytest.approx(110 / 80, rel=0.01)
         assert found["fileserver", f"sata-plp, {scheduler}"].verdict == DOES_NOT
@@ -115,14 +125,22 @@ def test_energy_of_the_emulated_processor_is_not_judged(campaign):
     assert all("the drive set the pace for 20 %" in one.why for one in paced if one.effect)
 
 
-def test_what_a_load_adds_above_idle_is_judged_at_any_pace(campaign):
+def test_what_a_load_adds_is_open_where_a_drive_was_not_seen_at_rest(campaign, monkeypatch):
+    unknown = Idle(why="not at rest: 1.34 to 0.005 W")
+    monkeypatch.setattr(ai_matrix.idle, "by_run", lambda one: {run.id: unknown for run in one.runs})
+    found = verdicts_of(changed(campaign, by_filesystem))["journal_above_idle", "sata-plp, varmail"]
+    assert found.verdict == OPEN
+    assert "idle power is not known: not at rest: 1.34 to 0.005 W" in found.why
+
+
+def test_what_a_load_adds_above_idle_is_judged_at_any_pace(campaign, at_rest):
     """At a processor's pace both take more idle energy, none of which is the journal's."""
     whole = changed(campaign, by_filesystem, bound=0.2)
 
     def slowed(by):
         runs = []
         for run in whole.runs:
-            amounts = derived.amounts(whole, run)
+            amounts = derived.amounts(whole, run, at_rest)
             seconds = run.performance.seconds * by
             joules = run.result.ai_joules + amounts["idle_joules"] * (by - 1)
             runs.append(
@@ -140,8 +158,11 @@ def test_what_a_load_adds_above_idle_is_judged_at_any_pace(campaign):
     assert slowed(8.0).effect.value == pytest.approx(slowed(1.0).effect.value)
 
 
-def with_io(campaign, counts):
-    """`counts(run)`: KiB written and flushes of an operation, by the block layer."""
+def with_io(campaign, counts, asked=4):
+    """`counts(run)`: KiB written and flushes of an operation, by the block layer.
+
+    `asked`: KiB of an operation that the load wrote.
+    """
     runs = []
     for run in campaign.runs:
         kibibytes, flushes = counts(run)
@@ -149,7 +170,8 @@ def with_io(campaign, counts):
         block = dataclasses.replace(
             run.io["host"], write_bytes=round(1024 * kibibytes * ops), flushes=round(flushes * ops)
         )
-        runs.append(dataclasses.replace(run, io={**run.io, "host": block}))
+        performance = dataclasses.replace(run.performance, write_bytes=round(1024 * asked * ops))
+        runs.append(dataclasses.replace(run, io={**run.io, "host": block}, performance=performance))
     return dataclasses.replace(campaign, runs=tuple(runs))
 
 
@@ -160,6 +182,85 @@ def test_what_the_journal_costs_is_reported_with_what_was_written_and_flushed(ca
     )
     found = verdicts_of(whole)["journal_above_idle", "sata-plp, varmail"]
     assert found.why == "ext3 took 2 times the bytes written and 0.5 times the flushes of ext2"
+
+
+def test_work_left_in_the_page_cache_opens_what_is_about_energy(campaign):
+    """Of the review: ext2 wrote half of what fileserver wrote, and was twice as good."""
+    whole = with_io(
+        changed(campaign, by_filesystem),
+        lambda run: (6.3 if run.filesystem == "ext2" else 14.0, 1),
+        asked=12.6,
+    )
+    found = verdicts_of(whole)
+    for key, where in (("fileserver", "sata-plp, none"), ("journal", "sata-plp, fileserver")):
+        assert found[key, where].verdict == OPEN
+        assert "ext2 had written 0.5 of what its load wrote" in found[key, where].why
+
+
+def test_ai_is_to_quiescence_where_all_that_is_left_was_measured(campaign, monkeypatch):
+    """What ext2 left behind takes as much again as its load did: it is no longer first."""
+    whole = with_io(
+        changed(campaign, by_filesystem),
+        lambda run: (6.3 if run.filesystem == "ext2" else 14.0, 1),
+        asked=12.6,
+    )
+
+    def settled(run, _idle, _power):
+        joules = run.result.ai_joules if run.filesystem == "ext2" else 0.0
+        return quiescence.AfterLoad(quiescence.State.SETTLED, joules, 1.0)
+
+    monkeypatch.setattr(ai_matrix.quiescence, "after_load", settled)
+    found = verdicts_of(whole)["journal", "sata-plp, fileserver"]
+    assert (found.verdict, found.effect.value) == (DOES_NOT, pytest.approx(0.55, rel=0.01))
+
+
+def registered(campaign, *filesystems):
+    cells = {"filesystem": [*filesystems], "scheduler": ["none", "bfq"], "workload": "varmail"}
+    claims = {"varmail": {"least": 1.05, "cells": cells}}
+    fixed = {"ladder": [20, 40], "hours": 9, "greatest_width": 2, "claims": claims}
+    definition = {**campaign.definition, "replicates": 4, "registered": fixed, "slow_motion": 20}
+    return dataclasses.replace(campaign, definition=definition)
+
+
+def test_a_claim_of_which_a_named_cell_did_not_run_is_not_decided(campaign):
+    whole = changed(campaign, by_filesystem)
+    for bench in (False, True):
+        on = dataclasses.replace(whole, virtual=not bench)
+        found = {
+            (one.claim.key, one.where): one
+            for one in studies.verdicts(registered(on, "ext2", "ext3", "nilfs2", "xfs", "reiserfs"))
+        }["varmail", "sata-plp, none"]
+        assert found.verdict == OPEN
+        assert "xfs, reiserfs did not run" in found.why
+
+
+def test_a_campaign_decides_alone_on_a_bench_and_not_on_a_virtual_lab(campaign):
+    whole = registered(changed(campaign, by_filesystem), "ext2", "ext3", "nilfs2")
+    for virtual, verdict in ((False, HOLDS), (True, OPEN)):
+        [found] = [
+            one
+            for one in studies.verdicts(dataclasses.replace(whole, virtual=virtual))
+            if (one.claim.key, one.where) == ("varmail", "sata-plp, none")
+        ]
+        assert found.verdict == verdict
+        assert ("slow motion 1 alone" in found.why) == virtual
+
+
+@pytest.mark.parametrize(
+    ("asked", "had", "expected"),
+    [
+        (20, (), 20.0),
+        (20, (20.0, 20.3), 20.0),
+        (20, (1.0, 1.0), 1.0),  # KVM: two factors asked for are one
+        ("auto", (34.6, 34.6), 34.6),
+        ("auto", (34.6, 35.2), None),
+        (40, (20.0, 40.0), None),
+    ],
+)
+def test_an_attempts_slow_motion_is_what_its_runs_had(campaign, asked, had, expected):
+    loads = [SimpleNamespace(phases={"workload": SimpleNamespace(slowness=k)}, is_control=False) for k in had]
+    runs = dataclasses.replace(campaign, definition={"slow_motion": asked}, runs=tuple(loads))
+    assert studies.attempt(runs).slow_motion == expected
 
 
 def by_one_thread(campaign):

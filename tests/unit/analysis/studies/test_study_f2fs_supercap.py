@@ -60,7 +60,10 @@ def changed(campaign, ratio, bound=0.9, with_progress=True):
 
 
 def verdicts_of(campaign):
-    return {(one.claim.key, one.where.split(", ")[1]): one for one in f2fs_supercap.verdicts(campaign)}
+    return {
+        (one.claim.key, one.where.split(", ")[1]): one.judged(least=1.1)
+        for one in f2fs_supercap.measure(campaign)
+    }
 
 
 def test_a_fall_where_flushes_are_free_is_distinguished_from_none_where_they_are_not(campaign):
@@ -126,7 +129,7 @@ def test_the_report_draws_the_ratio_over_the_run(campaign):
 
 def test_one_file_system_alone_has_no_ratio(campaign):
     alone = tuple(run for run in changed(campaign, lambda cache: (1, 1)).runs if run.filesystem == "f2fs")
-    assert f2fs_supercap.verdicts(dataclasses.replace(campaign, runs=alone)) == []
+    assert f2fs_supercap.measure(dataclasses.replace(campaign, runs=alone)) == []
 
 
 @pytest.fixture
@@ -139,8 +142,10 @@ def at_two_fill_levels(tmp_path):
             whole, runs=tuple(run for run in whole.runs if run.factors["fill"] == fill)
         )
         runs += changed(part, lambda _, ratio=ratio: ratio).runs
-    definition = {**whole.definition, "study": "f2fs_supercap"}
-    return dataclasses.replace(whole, runs=tuple(runs), definition=definition)
+    claims = {"falls": {"least": 1.1, "cells": {"filesystem": ["f2fs", "ext4"]}}}
+    fixed = {"ladder": [20, 40], "hours": 1, "greatest_width": 2, "claims": claims}
+    definition = {**whole.definition, "study": "f2fs_supercap", "registered": fixed, "replicates": 3}
+    return dataclasses.replace(whole, runs=tuple(runs), definition=definition, virtual=False)
 
 
 def test_levels_outside_the_study_are_judged_separately(at_two_fill_levels):
@@ -169,7 +174,8 @@ def searched(campaign, share, bound=0.9):
             (run.folder / "result.json").write_text(json.dumps({"free_nids": timed}))
         runs.append(dataclasses.replace(run, factors={**run.factors, "write_cache": cache}))
     definition = {**campaign.definition, "study": "f2fs_supercap"}
-    found = f2fs_supercap.verdicts(dataclasses.replace(campaign, runs=tuple(runs), definition=definition))
+    whole = dataclasses.replace(campaign, runs=tuple(runs), definition=definition)
+    found = [one.judged() for one in f2fs_supercap.measure(whole)]
     [search] = [one for one in found if one.claim.key == "search"]
     return search
 
@@ -188,7 +194,7 @@ def test_a_search_that_weighs_less_denies_it(campaign):
 
 def test_no_search_has_no_share(campaign):
     found = searched(campaign, lambda cache: 0.0)
-    assert (found.verdict, found.effect) == (DOES_NOT, None)
+    assert (found.verdict, found.effect.high) == (DOES_NOT, 0.0)
     assert found.why == "it took 0 to 0 % of fsync: less than 1 %, the least that was meant"
 
 

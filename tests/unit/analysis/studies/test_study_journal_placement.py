@@ -10,7 +10,7 @@ import pytest
 from joulerig.analysis import results
 from joulerig.analysis.report import document
 from joulerig.analysis.studies import journal_placement
-from joulerig.analysis.studies.claims import DOES_NOT, HOLDS, OPEN
+from joulerig.analysis.studies.claims import DOES_NOT, HOLDS, OPEN, Measured
 from tests.support import simulated_campaign
 
 EACH, MANY = "seqwrite-fsync", "seqwrite-fsync-16"
@@ -66,9 +66,11 @@ def changed(campaign, mb_per_second, seeks_per_mib, bound=0.9, counted=True, wri
         transactions = (
             round(written / MIB / (writes_a_commit if run.workload == MANY else 1)) if counted else None
         )
-        block = dataclasses.replace(run.io["host"], source="iod", journal_transactions=transactions)
+        block = dataclasses.replace(
+            run.io["host"], source="iod", journal_transactions=transactions, write_bytes=round(1.01 * written)
+        )
         runs.append(
-            dataclasses.replace(run, performance=performance, result=result, io={**run.io, "iod": block})
+            dataclasses.replace(run, performance=performance, result=result, io={"host": block, "iod": block})
         )
     definition = {**campaign.definition, "study": "journal_placement"}
     return dataclasses.replace(campaign, runs=tuple(runs), definition=definition)
@@ -78,7 +80,7 @@ HELPED = {A: 40.0, B: 77.0, C: 110.0}, {A: 2.1, B: 0.05, C: 0.3}
 
 
 def verdicts_of(campaign):
-    return {one.claim.key: one for one in journal_placement.verdicts(campaign)}
+    return {one.claim.key: one for one in map(Measured.judged, journal_placement.measure(campaign))}
 
 
 def test_remedies_that_help_are_named_and_by_how_much(campaign):

@@ -10,7 +10,7 @@ import pytest
 from joulerig.analysis import results, studies
 from joulerig.analysis.report import document
 from joulerig.analysis.studies import mtime_interval
-from joulerig.analysis.studies.claims import DOES_NOT, HOLDS, OPEN
+from joulerig.analysis.studies.claims import DOES_NOT, HOLDS, OPEN, Measured
 from joulerig.analysis.tables import runs_and_cells
 from tests.support import simulated_campaign
 
@@ -65,7 +65,9 @@ def changed(campaign, rate=None, hertz=250, off=1.0, bound=0.9, even=1.0, counts
         found.append(
             dataclasses.replace(
                 run,
-                performance=dataclasses.replace(run.performance, seconds=10.0, syncs=syncs),
+                performance=dataclasses.replace(
+                    run.performance, seconds=10.0, syncs=syncs, write_bytes=4096 * syncs
+                ),
                 result=dataclasses.replace(run.result, device_bound_fraction=bound),
                 io={**run.io, "host": host},
             )
@@ -75,7 +77,7 @@ def changed(campaign, rate=None, hertz=250, off=1.0, bound=0.9, even=1.0, counts
 
 
 def verdicts_of(campaign):
-    return {one.claim.key: one for one in mtime_interval.verdicts(campaign)}
+    return {one.claim.key: one for one in map(Measured.judged, mtime_interval.measure(campaign))}
 
 
 def test_where_every_sync_finds_a_new_tick_a_second_long_mtime_writes_75_percent_less(campaign):
@@ -219,14 +221,18 @@ def test_without_small_inodes_the_claims_are_open(campaign):
 
 
 def test_report_and_tables_show_the_verdicts(campaign):
-    whole = changed(campaign)
+    claims = {"counted": {"cells": {"filesystem": [*SETTINGS]}}}
+    fixed = {"ladder": [20, 40], "hours": 1, "greatest_width": 2, "claims": claims}
+    whole = changed(campaign, counts=True, registered=fixed, replicates=3, slow_motion=20)
     page = document.html(whole)
     assert "Timer interval and fsync" in page
     assert "An mtime interval of 1 s writes 75 % less than one of 1 ms." in page
     assert "<b>holds</b>" in page
     table = runs_and_cells.frames(whole)["claims"]
-    assert table["verdict"].to_list().count("holds") == 2
-    assert table.filter(table["claim"] == "volume_1s")["effect"][0] == pytest.approx(0.258, rel=0.01)
+    assert table.filter(table["verdict"] == "holds")["claim"].to_list() == ["counted"]
+    [volume] = table.filter(table["claim"] == "volume_1s").to_dicts()
+    assert (volume["verdict"], volume["effect"]) == (OPEN, pytest.approx(0.258, rel=0.01))
+    assert volume["why"].startswith("slow motion 1 alone")
 
 
 def test_a_campaign_that_repeats_no_study_has_no_claims(campaign):

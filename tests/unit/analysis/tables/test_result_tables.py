@@ -186,6 +186,7 @@ def test_columns_with_a_dimension_name_their_unit():
         "repeated_samples",
         "surplus_samples",
         "over_range_samples",
+        "impossible_samples",
         "device_bound_fraction",
         "runs_planned",
         "runs_counted",
@@ -232,6 +233,8 @@ def test_columns_with_a_dimension_name_their_unit():
         "bound",
         "rests_a_run",
         "runs_measured",
+        "runs_at_rest",
+        "base_load_fraction",
     }
     for columns in ALL_COLUMNS:
         for name, kind in columns.items():

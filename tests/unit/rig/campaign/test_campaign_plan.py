@@ -8,14 +8,17 @@ import pytest
 import yaml
 
 from joulerig.analysis import studies
+from joulerig.analysis.studies.registration import Registration
 from joulerig.rig import workloads
 from joulerig.rig.campaign import definition as campaigns
 from joulerig.rig.campaign import factors, playbook
 from joulerig.rig.campaign.execution import made_drives
 from joulerig.rig.campaign.execution.request import make_request
+from joulerig.rig.campaign.plan import make_plan
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import filesystems, model
+from tests.bench import studies_file
 
 
 def refusal(mapping, bench):
@@ -40,7 +43,7 @@ def planned(mapping, bench):
         (("factors", "age"), [21], ["campaign.factors.age.0", "21 is too much; allowed: 0 to 20"]),
         (("factors", "age"), [2], ["'2'", "needs a fill level above 0, since it is those data that are written again"]),
         (("factors", "fill"), ["half"], ["campaign.factors.fill.0", "'half'"]),
-        (("factors", "run_seconds"), [0], ["campaign.factors.run_seconds.0", "allowed: whole seconds from 1 on"]),
+        (("factors", "run_seconds"), [0], ["campaign.factors.run_seconds.0", "allowed: whole seconds from 1 to"]),
         (("factors", "run_seconds"), [1.5], ["campaign.factors.run_seconds.0", "1.5"]),
         (("factors", "sync"), ["sync"], ["campaign.factors.sync.0", "'fsync', 'fdatasync' or 'none'"]),
         (("factors", "sync"), ["fsync"], ["campaign.factors.sync", "does not set its sync call; allowed: append-fsync,"]),
@@ -204,6 +207,50 @@ def test_a_study_is_one_that_is_known(mapping, bench):
     assert "campaign.study: 'son2016'" in refusal({**mapping, "study": "son2016"}, bench)
 
 
+LADDER = {"ladder": [20, 40], "hours": 3, "greatest_width": 2}
+SEEKS = {"cells": {"journal": "internal"}}
+
+
+def registered(mapping, claims=None, **more):
+    keys = [claim.key for claim in studies.STUDIES["journal_placement"].claims]
+    claims = dict.fromkeys(keys, SEEKS) if claims is None else claims
+    return {
+        **mapping,
+        "study": "journal_placement",
+        "registered": {**LADDER, "claims": claims, **more},
+        "slow_motion": 20,
+    }
+
+
+def test_a_study_is_registered_before_it_runs(mapping, bench):
+    assert planned(registered(mapping), bench)
+    without = registered(mapping)
+    del without["registered"]
+    assert "study and registered: one without the other" in refusal(without, bench)
+    assert "study and registered" in refusal({**registered(mapping), "study": None}, bench)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"ladder": [20]}, "registered.ladder"),
+        ({"ladder": [40, 20]}, "each factor greater than the one before it"),
+        ({"ladder": [40, 80]}, "slow_motion: 20.0; allowed: of the registered ladder, 40, 80"),
+        ({"greatest_width": 1}, "registered.greatest_width"),
+        ({"claims": {"seeks": SEEKS}}, "registered.claims: seeks; allowed: each of seeks, external"),
+        ({"claims": {"seeks": {"cells": {}}}}, "registered.claims.seeks.cells"),
+    ],
+)
+def test_a_registration_names_all_that_decides(mapping, bench, change, expected):
+    assert expected in refusal(registered(mapping, **change), bench)
+
+
+def test_a_registration_names_factors_that_there_are(mapping, bench):
+    keys = [claim.key for claim in studies.STUDIES["journal_placement"].claims]
+    claims = {key: {"cells": {"jurnal": "internal"}} for key in keys}
+    assert "registered.claims.seeks.cells: 'jurnal'" in refusal(registered(mapping, claims), bench)
+
+
 BEYOND = ["scheduler_today", "fill_and_age", "fsync_cost", "audit", "obey"]
 
 
@@ -218,6 +265,19 @@ def test_the_shipped_studies_can_be_planned_on_the_shipped_lab(state, name, shor
     assert campaign.replicates >= 2
     if short:
         assert cost.hours < 5  # in slow motion on the virtual lab; ai_matrix with its five blocks takes most
+
+
+@pytest.mark.parametrize("name", studies.STUDIES)
+def test_the_registered_hours_are_enough_for_the_ladder(state, name):
+    shipped = model.load(paths.ROOT / "inventory.ini")
+    mapping = playbook.mapping(paths.ROOT / "playbooks" / f"{name}.yml")
+    fixed = Registration.read(studies_file.registered(name))
+    hours = 0.0
+    for k in fixed.ladder:
+        campaign = campaigns.parse({**mapping, "slow_motion": k}, shipped, f"{name}.yml", short=True)
+        assert Registration.read(campaign.model_dump(mode="json")) == fixed, "as the journal keeps it"
+        hours += campaigns.cost(campaign, shipped, campaigns.plan(campaign, shipped)).hours
+    assert hours <= fixed.hours
 
 
 # --- external journals
@@ -621,6 +681,189 @@ def test_used_bytes_of_an_array_are_written_as_often_as_it_copies_them(mapping, 
         return made.terabytes_written / made.runs
 
     assert written(0.5) - written(0) == pytest.approx(0.5 * copies * 64 * GIB / 1e12)
+
+
+def test_all_of_a_drive_may_be_used_and_a_file_systems_least(mapping, lab_files):
+    lab_files.drives["fast"]["size_bytes"] = 64 * GIB
+    lab = lab_files.load()
+    mapping["factors"]["filesystem"] = ["xfs"]
+    for size in ("64 GiB", "300 MiB"):
+        assert campaigns.parse({**mapping, "use_bytes": size}, lab, "p.yml").use_bytes
+    assert "'fast' of bench1 has 68719476736 bytes" in refusal({**mapping, "use_bytes": "65537 MiB"}, lab)
+    assert "'xfs' needs at least 300 MiB" in refusal({**mapping, "use_bytes": "299 MiB"}, lab)
+
+
+def test_of_an_array_the_smallest_member_bounds_what_is_used(mapping, lab_files):
+    lab_files.drives["hdd-2"]["size_bytes"] = 64 * GIB
+    mapping["factors"]["filesystem"] = ["xfs"]
+    asked = {**mapping, "drives": ["pair"], "use_bytes": "65 GiB"}
+    assert "'hdd-2' of bench1 has 68719476736 bytes" in refusal(asked, lab_files.load())
+
+
+# --- preconditioning
+
+
+@pytest.mark.parametrize(
+    ("drive", "purge", "words"),
+    [
+        ("hdd-1", "discard", "'hdd-1' of bench1 is hdd; allowed: nvme or sata-ssd: fast, bare"),
+        ("pair", "discard", "'pair' of bench1 is an array; allowed: nvme or sata-ssd: fast, bare"),
+        (
+            "bare",
+            "format",
+            "purge: 'format': 'bare' is sata-ssd; allowed: auto, discard, unmap, secure-erase",
+        ),
+        (
+            "fast",
+            "secure-erase",
+            "purge: 'secure-erase': 'fast' is nvme; allowed: auto, discard, format, sanitize",
+        ),
+    ],
+)
+def test_a_drive_that_cannot_be_preconditioned_so_is_refused(mapping, bench, drive, purge, words):
+    asked = {**mapping, "drives": [drive], "precondition": {"purge": purge}}
+    assert words in refusal(asked, bench)
+
+
+def one_cell(mapping, **more):
+    factors = {"filesystem": ["ext4"], "scheduler": ["none"], "workload": ["seqwrite"]}
+    return {**mapping, "factors": factors, **more}
+
+
+class Written(campaigns.Bounds):
+    """Runs that write so many bytes to their drive."""
+
+    def __init__(self, amount):
+        self._amount = amount
+
+    def bytes_per_second(self, work):
+        return dict.fromkeys(work.drives, self._amount / self.load_seconds(work))
+
+
+@pytest.mark.parametrize(
+    ("share", "use_bytes", "count"),
+    [(0.6, None, 3), (0.4, None, 2), (0.5, None, 2), (0.6, "500000 MiB", 3), (0.2, None, 1)],
+)
+def test_a_drive_is_preconditioned_again_once_too_much_was_written_since(
+    mapping, bench, share, use_bytes, count
+):
+    """Six runs; as much as the drive (or what is used of it) may be written."""
+    asked = one_cell(mapping, replicates=6, precondition={"reuse_within": 1.0}, use_bytes=use_bytes)
+    campaign = campaigns.parse(asked, bench, "p.yml")
+    used = campaign.bytes_used(10**12)
+    cost = campaigns.cost(campaign, bench, campaigns.plan(campaign, bench), Written(share * used))
+    assert cost.preconditions == count
+
+
+def test_each_drive_is_preconditioned_for_itself(mapping, bench):
+    asked = one_cell(mapping, drives=["fast", "bare"], precondition={"reuse_within": 1000})
+    assert cost_of(asked, bench).preconditions == 2
+
+
+def test_a_precondition_writes_and_draws_in_its_passes_and_rounds(mapping, bench):
+    plain = cost_of(one_cell(mapping), bench)
+    asked = {"passes": 3, "round_seconds": 100, "max_rounds": 20, "reuse_within": 1000}
+    more = cost_of(one_cell(mapping, precondition=asked), bench)
+    seconds = 3 * 10**12 / 300e6 + 2000 + campaigns.WATCH_SECONDS
+    assert 3600 * (more.hours - plain.hours) == pytest.approx(seconds)
+    assert more.terabytes_written - plain.terabytes_written == pytest.approx(3 + 2000 * 15.8e9 / 1e12)
+    assert more.kilowatt_hours - plain.kilowatt_hours == pytest.approx(25.0 * seconds / 3.6e6)
+
+
+# --- several hosts, kernels, slow motion
+
+
+def test_hosts_work_at_the_same_time(mapping, lab_files):
+    mapping["drives"] = ["bare"]
+    alone = cost_of(mapping, lab_files.load())
+    lab_files.inventory_text += "bench2\n"
+    second = {**copy.deepcopy(lab_files.drives["bare"]), "serial": "SERIAL-Z"}
+    lab_files.hosts["bench2"] = {"controller_address": "192.0.2.1", "drives": {"bare": second}}
+    both = cost_of(mapping, lab_files.load())
+    assert (both.runs, both.hours) == (2 * alone.runs, pytest.approx(alone.hours))
+
+
+def test_a_host_boots_where_its_kernel_is_another_than_before(mapping, lab_files):
+    lab_files.inventory_text += "bench2\n"
+    lab_files.host["return_seconds"] = 1000
+    second = {**copy.deepcopy(lab_files.drives["bare"]), "serial": "SERIAL-Z"}
+    lab_files.hosts["bench2"] = {
+        "controller_address": "192.0.2.1", "drives": {"bare": second}, "return_seconds": 1000,
+    }  # fmt: skip
+    lab = lab_files.load()
+    asked = one_cell(mapping, drives=["bare"], replicates=1, order="as-written")
+    plain = cost_of(asked, lab)
+    asked["factors"]["kernel"] = ["installed", "hz100"]
+    booting = cost_of(asked, lab)
+    for host in ("bench1", "bench2"):
+        assert booting.seconds[host] - 2 * plain.seconds[host] == pytest.approx(1000)
+
+
+def test_phases_in_slow_motion_last_as_many_seconds_of_the_machine(mapping, lab_files, monkeypatch):
+    asked = one_cell(
+        mapping,
+        replicates=1,
+        phases={"rest_seconds": 3, "idle_seconds": 2, "workload_seconds": 10, "tail_seconds": 5},
+    )
+    lab = lab_files.load()
+    plain = cost_of(asked, lab)
+    monkeypatch.setattr(campaigns.virtual, "slowness", lambda lab, host, asked: 4.0)
+    assert 3600 * (cost_of(asked, lab).hours - plain.hours) == pytest.approx(3 * 20)
+
+
+# --- races
+
+
+def test_a_race_needs_two_blocks_and_drives_of_one_host_each(mapping, lab_files):
+    lab = lab_files.load()
+    race = {**mapping, "order": "racing"}
+    assert campaigns.parse({**race, "replicates": 2}, lab, "p.yml")
+    assert "a race needs at least 2" in refusal({**race, "replicates": 1}, lab)
+    assert "margin_percent: only a race has one" in refusal({**mapping, "margin_percent": 5}, lab)
+    lab_files.inventory_text += "bench2\n"
+    second = {**copy.deepcopy(lab_files.drives["bare"]), "serial": "SERIAL-Z"}
+    lab_files.hosts["bench2"] = {"controller_address": "192.0.2.1", "drives": {"bare": second}}
+    assert "drive 'bare' is on bench1, bench2" in refusal({**race, "drives": ["bare"]}, lab_files.load())
+
+
+def test_the_margin_of_a_race_is_of_its_design(mapping, bench):
+    asked = {**mapping, "order": "racing", "replicates": 8, "margin_percent": 5}
+    assert make_plan(asked, bench, "p.yml").race().margin == pytest.approx(0.05)
+
+
+# --- many cells
+
+
+def test_a_plan_of_too_many_runs_is_refused_before_it_is_made(mapping, bench, monkeypatch):
+    monkeypatch.setattr(campaigns, "MOST_RUNS", 24)
+    assert campaigns.parse(mapping, bench, "p.yml")
+    monkeypatch.setattr(campaigns, "MOST_RUNS", 23)
+    assert "2 of 12 cells are 24 runs; allowed: at most 23 runs" in refusal(mapping, bench)
+
+
+def test_a_drive_that_would_lose_data_without_flushes_is_refused(mapping, bench):
+    asked = one_cell(mapping, write_cache="no flush")
+    assert campaigns.parse(asked, bench, "p.yml")
+    assert "'no flush': bare of bench1 has no power-loss protection" in refusal(
+        {**asked, "drives": ["bare"]}, bench
+    )
+    excluded = {
+        **asked,
+        "drives": ["fast", "bare"],
+        "exclude": [{"drive": "bare", "reason": "no capacitors"}],
+    }
+    assert campaigns.parse(excluded, bench, "p.yml")
+
+
+def test_what_varies_has_several_levels(mapping, bench):
+    campaign = campaigns.parse(one_cell(mapping, drives=["fast", "bare"]), bench, "p.yml")
+    assert campaign.varied == ["drive"]
+    assert campaigns.parse(mapping, bench, "p.yml").varied == ["filesystem", "scheduler", "workload"]
+
+
+def test_a_plan_wipes_the_members_of_its_arrays(mapping, bench):
+    wiped = make_plan(one_cell(mapping, drives=["pair"]), bench, "p.yml").wiped()
+    assert wiped == [("bench1", "hdd-1", "SERIAL-B"), ("bench1", "hdd-2", "SERIAL-C")]
 
 
 # --- many cells

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from joulerig.analysis.results.schema import Asked
-from joulerig.rig.campaign import control
+from joulerig.rig.campaign import control, origin
 from joulerig.rig.campaign.control import detached
 from joulerig.rig.campaign.journal import Journal
-from joulerig.rig.common import process
+from joulerig.rig.common import paths, process
 from joulerig.rig.common.errors import UserError
 from tests.support.dashboard_journal import WritableJournal
 
@@ -62,7 +63,9 @@ def test_a_campaign_is_paused_goes_on_and_is_stopped(written, journal):
 
 @pytest.mark.parametrize("do", [control.pause, control.go_on, control.stop])
 def test_what_no_process_executes_cannot_be_held(written, journal, do):
-    with pytest.raises(UserError, match="is not being executed; 'rig run --resume' goes on with it"):
+    with pytest.raises(
+        UserError, match=f"is not being executed; 'rig run PLAYBOOK --resume {NAME}' goes on with it"
+    ):
         do(journal)
     assert events(written, "asked") == []
 
@@ -91,22 +94,48 @@ def test_a_run_of_a_campaign_that_is_executed_is_not(written, journal):
     assert journal.run(run)["status"] == "failed"
 
 
-def test_a_campaign_is_resumed_by_the_command_that_a_person_types(written, journal, tmp_path):
-    playbook = tmp_path / "mine.yml"
+def opened_here(journal, tmp_path, monkeypatch, name="mine.yml"):
+    """Record that this controller opened the campaign, by a playbook; return that."""
+    monkeypatch.setenv("JOULERIG_VAR", str(tmp_path / "var"))
+    playbook = tmp_path / name
+    origin.record(journal, playbook)
+    return playbook
+
+
+def test_a_campaign_is_resumed_by_the_command_that_a_person_types(journal, tmp_path, monkeypatch):
+    playbook = opened_here(journal, tmp_path, monkeypatch)
     playbook.write_text("---\n")
-    written.database.execute("UPDATE campaign SET provenance = ?", (json.dumps({"playbook": str(playbook)}),))
-    assert detached.command(journal)[1:] == [
+    assert detached.command(journal, paths.var())[1:] == [
         "-m", "joulerig.rig.cli.main", "run", str(playbook), "--resume", NAME,
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("provenance", [{}, {"playbook": "playbooks/gone.yml"}])
-def test_a_campaign_whose_playbook_is_gone_says_so(written, journal, provenance):
-    written.database.execute("UPDATE campaign SET provenance = ?", (json.dumps(provenance),))
+def test_a_campaign_whose_playbook_is_gone_says_so(journal, tmp_path, monkeypatch):
+    opened_here(journal, tmp_path, monkeypatch, "gone.yml")
     with pytest.raises(
-        UserError, match=f"{NAME}: its playbook .* is gone; 'rig run PLAYBOOK --resume {NAME}'"
+        UserError, match=f"{NAME}: its playbook .*gone.yml is gone; 'rig run PLAYBOOK --resume {NAME}'"
     ):
-        detached.command(journal)
+        detached.command(journal, paths.var())
+
+
+@pytest.mark.parametrize("difference", ["never opened", "copied", "another of its id"])
+def test_a_campaign_that_was_opened_elsewhere_is_resumed_by_no_button(
+    written, journal, tmp_path, monkeypatch, difference
+):
+    """Whichever playbook its folder names: another person may have written that."""
+    monkeypatch.setenv("JOULERIG_VAR", str(tmp_path / "var"))
+    evil = written.folder / "evil.yml"
+    evil.write_text("---\n")
+    if difference != "never opened":
+        origin.record(journal, evil)
+    written.database.execute("UPDATE campaign SET provenance = ?", (json.dumps({"playbook": str(evil)}),))
+    if difference == "another of its id":
+        written.database.execute("UPDATE campaign SET created_ns = created_ns + 1")
+    if difference == "copied":
+        shutil.copytree(written.folder, tmp_path / "elsewhere" / NAME)
+        journal = Journal(tmp_path / "elsewhere" / NAME)
+    with pytest.raises(UserError, match=f"^{NAME}: this controller did not open it; 'rig run PLAYBOOK"):
+        detached.command(journal, paths.var())
 
 
 def test_what_resumes_it_has_its_own_session_and_environment(tmp_path):

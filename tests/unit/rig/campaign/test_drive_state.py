@@ -14,7 +14,7 @@ import pytest
 from joulerig.rig.campaign import drive_record
 from joulerig.rig.campaign.definition import Precondition
 from joulerig.rig.campaign.drive_record import DriveRecord, counter_bytes, may_reuse, state_after
-from joulerig.rig.campaign.execution.outcome import RunOutcome
+from joulerig.rig.campaign.execution.outcome import Identity, RunOutcome
 from joulerig.rig.cli import main
 from joulerig.rig.common.errors import UserError
 
@@ -398,3 +398,48 @@ def test_a_definition_under_the_former_key_is_read():
     assert Precondition.model_validate({"fill": 3}).passes == 3
     with pytest.raises(ValueError, match="fill"):
         Precondition.model_validate({"fill": 3, "passes": 2})
+
+
+# --- what the record answers
+
+
+def test_a_run_whose_discards_are_not_known_wrote_an_unknown_amount():
+    assert reuse(*made(), began("run-2"), ended("run-2", write=1, discard=None)) == (
+        False, "what run-2 wrote is not known",
+    )  # fmt: skip
+
+
+def test_a_recipe_that_asks_for_less_is_another_one():
+    ok, why = may_reuse(timed(*made(use_bytes=64 * GB)), RECIPE, ASKED, CAPACITY)
+    assert (ok, why) == (False, f"preconditioned otherwise: use_bytes was {64 * GB}, None is wanted")
+
+
+def test_the_drives_latest_count_decides():
+    """As counted at the end of the last run, where the drive reports nothing now."""
+    first = [began("run-2"), ended("run-2", write=GB, counter=101 * GB)]
+    last = [began("run-3"), ended("run-3", write=GB, counter=140 * GB)]
+    assert reuse(*made(counter=100 * GB), *first)[0]
+    ok, why = reuse(*made(counter=100 * GB), *first, *last)
+    assert (ok, why) == (False, "something other than the rig wrote 38 GB, by the drive's own count")
+
+
+IDENTITY = {"signatures": [], "digest": "0" * 64}
+
+
+def test_what_a_drive_is_known_by_is_what_was_made_last(state):
+    assert drive_record.known("SERIAL-A") is None
+    for digit in "12":
+        drive_record.identified("SERIAL-A", "run", Identity(digest=digit * 64))
+    assert drive_record.known("SERIAL-A") == {**IDENTITY, "digest": "2" * 64}
+
+
+def test_what_was_written_for_a_campaign_is_of_its_runs_and_unknown_where_one_is(state):
+    amounts = [("study-1", 5), ("study-1", 7), ("study-10", 100)]
+    with DriveRecord() as record:
+        for campaign, amount in amounts:
+            record.note(["SERIAL-A"], [("ended", ended(f"{campaign}-0001", write=amount))])
+        record.note(["SERIAL-B"], [("ended", ended("study-1-0002", write=3))])
+        for amount in (None, 4):
+            record.note(["SERIAL-B"], [("ended", ended("study-1-0003", write=amount))])
+    found = drive_record.written_for("study-1", state / "var" / "drives.sqlite")
+    assert found == {"SERIAL-A": 12, "SERIAL-B": None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -29,11 +29,12 @@ def lab(lab_files, state):
 @pytest.fixture
 def ansible(monkeypatch):
     """Playbooks that are not run: what they were given, what they note, and their exit code."""
-    calls: list[tuple[str, ...]] = []
+    calls: list[tuple[str, dict]] = []
     outcome = {"notes": ["bench1: nothing to give back"], "failed": "", "code": 0}
 
-    def run(path: Path, inventory: Path, *, log: Path, words: Sequence[str]) -> int:
-        calls.append((path.name, *words))
+    def run(path: Path, inventory: Path, *, log: Path, hosts: Iterable[str], data: dict) -> int:
+        assert list(hosts) == list(data)
+        calls.append((path.name, data))
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text("")
         lines = [{"event": events.NOTE, "text": note} for note in outcome["notes"]]
@@ -54,7 +55,7 @@ def journal(state):
 def test_a_host_is_released_alone(lab, ansible, packages):
     calls, _ = ansible
     assert hosts.release(lab, "bench1", packages=packages) == (["bench1: nothing to give back"], "")
-    assert calls == [("release.yml", "--limit", "bench1", "-e", f"release_packages={str(packages).lower()}")]
+    assert calls == [("release.yml", {"bench1": {"packages": packages}})]
 
 
 def test_a_host_that_the_inventory_does_not_have_is_refused(lab, ansible):

@@ -14,7 +14,7 @@ from contextlib import closing
 import pytest
 
 from joulerig.analysis.results.journal import CHANGES, VERSION
-from joulerig.analysis.results.schema import FINISHED, Status
+from joulerig.analysis.results.schema import FINISHED, TABLES, Cause, Status
 from joulerig.rig.campaign import journal as journals
 from joulerig.rig.campaign.journal import ALLOWED, Journal
 from joulerig.rig.common import process
@@ -86,6 +86,36 @@ def test_a_plan_that_cannot_be_journalled_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_journal_comes_to_its_place_whole(tmp_path, monkeypatch):
+    there = []
+    move = journals.atomic.move
+    monkeypatch.setattr(
+        journals.atomic, "move", lambda source, target: there.append(target.exists()) or move(source, target)
+    )
+    Journal.create(tmp_path / "study-1", CAMPAIGN, [row(1)]).close()
+    assert there == [False]
+
+
+def test_a_campaigns_times_are_its_labs(tmp_path, monkeypatch):
+    monkeypatch.setattr(journals.virtual, "clock", lambda *, is_virtual: lambda: 7 if is_virtual else 8)
+    for name, is_virtual, time_ns in (("virtual", 1, 7), ("physical", 0, 8)):
+        journal = Journal.create(tmp_path / name, {**CAMPAIGN, "virtual": is_virtual}, [row(1)])
+        assert journal.take("h1")["started_ns"] == time_ns
+        journal.close()
+
+
+def test_a_folder_whose_name_is_no_campaigns_is_refused(folder):
+    with pytest.raises(UserError, match="no campaign's folder has such a name"):
+        Journal(folder.rename(folder.with_name("study-1 copy")))
+
+
+def test_nothing_is_kept_of_a_run_that_is_not_there(journal):
+    run = journal.take("h1")["id"]
+    with pytest.raises(sqlite3.IntegrityError):
+        journal.finish(run, "ok", "", {"phase": [{**PHASE, "run": "study-1-0099"}]})
+    assert status_of(journal, run) == "running"
+
+
 def test_no_journal(tmp_path):
     with pytest.raises(UserError, match=r"not a campaign \(no journal.sqlite\)"):
         Journal(tmp_path)
@@ -103,11 +133,10 @@ def test_a_journal_of_another_version_is_refused(folder):
 def as_of_version_1(folder):
     """Turn a journal into version 1: fewer columns; with a run's energy."""
     with sqlite3.connect(folder / "journal.sqlite") as db:
-        since = {"energy": 15, "result": 4}
-        for table, count in since.items():
-            names = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
-            for name in names[-count:]:
-                db.execute(f"ALTER TABLE {table} DROP COLUMN {name}")
+        for table in ("energy", "result"):
+            for name, one in TABLES[table].columns.items():
+                if one.since > 1:
+                    db.execute(f"ALTER TABLE {table} DROP COLUMN {name}")
         db.execute(
             "INSERT INTO energy VALUES ('study-1-0001','idle','tap1','12v','fast',4.5,NULL,9,10,1,0.1)"
         )
@@ -118,6 +147,34 @@ def columns(folder):
     with sqlite3.connect(folder / "journal.sqlite") as db:
         tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         return {table: list(db.execute(f"PRAGMA table_info({table})")) for table in tables}
+
+
+def test_a_journal_of_the_version_before_is_upgraded_once(folder, monkeypatch):
+    changes = []
+    monkeypatch.setitem(CHANGES, VERSION, lambda db: changes.append(1))
+    with sqlite3.connect(folder / "journal.sqlite") as db:
+        db.execute(f"PRAGMA user_version = {VERSION - 1}")
+    for _ in range(2):
+        Journal(folder).close()
+    assert changes == [1]
+
+
+def test_a_journal_that_another_process_just_upgraded_is_left_alone(folder, monkeypatch):
+    """It is upgraded between the look at its version and the transaction."""
+    changes = []
+    monkeypatch.setitem(CHANGES, VERSION, lambda db: changes.append(1))
+    with sqlite3.connect(folder / "journal.sqlite") as db:
+        db.execute(f"PRAGMA user_version = {VERSION - 1}")
+    transaction = journals.transaction
+
+    def after_the_other(db):
+        with sqlite3.connect(folder / "journal.sqlite") as other:
+            other.execute(f"PRAGMA user_version = {VERSION}")
+        return transaction(db)
+
+    monkeypatch.setattr(journals, "transaction", after_the_other)
+    Journal(folder).close()
+    assert changes == []
 
 
 def test_a_journal_of_version_1_is_upgraded_and_keeps_its_rows(folder):
@@ -347,6 +404,21 @@ def test_a_status_never_gets_better(journal, before, after):
     assert status_of(journal, run) == before
 
 
+@pytest.mark.parametrize(("before", "after"), [("ok", "partial"), ("ok", "failed"), ("partial", "failed")])
+def test_a_status_may_worsen(journal, before, after):
+    run = journal.take("h1")["id"]
+    journal.finish(run, before, "", {})
+    journal.finish(run, after, "why", {})
+    assert status_of(journal, run) == after
+
+
+@pytest.mark.parametrize("status", ["planned", "running", "excluded"])
+def test_a_running_run_ends_in_no_other_way(journal, status):
+    run = journal.take("h1")["id"]
+    with pytest.raises(ValueError, match=f"running cannot become {status}"):
+        journal.finish(run, status, "", {}, Cause.ERROR)
+
+
 def test_the_rules_name_every_status():
     assert set(ALLOWED) == set(Status)
 
@@ -483,6 +555,48 @@ def test_runs_are_not_taken_from_a_controller_that_is_at_work(folder, journal):
     assert journal.give_back() == [run]
 
 
+HERE, ELSEWHERE = process.identity(os.getpid()), f"oldbox {'f' * 16} {'0-' * 4}0 4026531836 17 9"
+WRITES = {
+    "take": lambda journal: journal.take("h1"),
+    "take_block": lambda journal: journal.take_block("h1"),
+    "finish": lambda journal: journal.finish("study-1-0001", "ok", "", {}),
+    "settle": lambda journal: journal.settle("study-1-0001", "ok", "", {}),
+    "note": lambda journal: journal.note(None, {}),
+    "ask": lambda journal: journal.ask("stop"),
+    "race_out": lambda journal: journal.race_out({}, []),
+    "plan_again": lambda journal: journal.plan_again("study-1-0001", "retry"),
+    "conclude": lambda journal: journal.conclude(),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_a_process_whose_campaign_was_taken_over_writes_nothing_more(folder, write):
+    journal = Journal(folder, executor=ELSEWHERE)
+    Journal(folder).claim(HERE)
+    before = list(journal._db.iterdump())
+    with pytest.raises(journals.TakenOverError, match="has taken it over; this one does nothing more"):
+        WRITES[write](journal)
+    assert list(journal._db.iterdump()) == before
+    journal.close()
+
+
+def test_a_campaign_that_is_taken_over_just_before_a_write_is_not_written(folder, monkeypatch):
+    journal = Journal(folder)
+    journal.claim(HERE)
+    transaction = journals.transaction
+
+    def after_the_other(db):
+        monkeypatch.setattr(journals, "transaction", transaction)
+        with sqlite3.connect(folder / "journal.sqlite") as other:
+            other.execute("UPDATE campaign SET executor = ?", (ELSEWHERE,))
+        return transaction(db)
+
+    monkeypatch.setattr(journals, "transaction", after_the_other)
+    with pytest.raises(journals.TakenOverError):
+        journal.take("h1")
+    journal.close()
+
+
 KILLED = """
 import sys
 from pathlib import Path
@@ -565,6 +679,23 @@ def test_find_by_folder(tmp_path):
     assert journals.find(tmp_path, str(wanted)) == wanted
 
 
+def test_a_campaign_of_the_results_goes_before_a_folder_of_that_name(tmp_path, monkeypatch):
+    wanted = make(tmp_path / "results", "one", 1)
+    make(tmp_path, "one", 2)
+    monkeypatch.chdir(tmp_path)
+    assert journals.find(tmp_path / "results", "one") == wanted
+
+
+def test_each_attempt_at_a_run_has_its_own_call(journal):
+    names = []
+    for _ in range(2):
+        taken = journal.take("h1")
+        names.append(journals.call_name(taken))
+        journal.finish(taken["id"], "failed", "why", {})
+        journal.retry([taken["id"]])
+    assert names == ["study-1-0001.1", "study-1-0001.2"]
+
+
 def test_find_an_unknown_one_names_those_that_there_are(tmp_path):
     make(tmp_path, "one", 1)
     with pytest.raises(UserError, match=r"no campaign 'six'; the newest: one"):
@@ -621,3 +752,20 @@ def test_an_earlier_journal_gets_the_index_when_its_campaign_is_executed(tmp_pat
 def test_a_run_is_read_by_its_id_and_runs_are_counted(journal):
     assert journal.run("study-1-0004") == journal.runs()[3]
     assert journal.size() == 5
+
+
+def test_a_journal_that_comes_onto_a_shared_file_system_works_without_shared_memory(tmp_path, monkeypatch):
+    folder = tmp_path / "study-1"
+    Journal.create(folder, CAMPAIGN, [row(1)]).close()
+    monkeypatch.setattr(journals.sqlite, "journal_mode", lambda folder: "DELETE")
+    journal = Journal(folder)
+    with closing(sqlite3.connect(folder / "journal.sqlite")) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM run").fetchone()
+        journal._db.execute("PRAGMA busy_timeout = 10")
+        with pytest.raises(UserError, match="another process reads it"):
+            journal.claim(process.identity(os.getpid()))
+    journal.claim(process.identity(os.getpid()))
+    assert journal._db.execute("PRAGMA journal_mode").fetchone()[0] == "delete"
+    assert [one["id"] for one in [journal.take("h1")]] == ["study-1-0001"]
+    journal.close()

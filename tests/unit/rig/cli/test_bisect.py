@@ -25,16 +25,22 @@ def session(state):
             "4 of at most 40 blocks: the first bad one is among 6.5, 6.9, 6.12; next: 6.1 and 6.9",
         ),
         (
-            Search(Outcome.FOUND, 9, first_bad=2, possible=(2,), probabilities=(0, 0.005, 0.98796, 0.00704)),
-            "6.9 is the first bad one, 6.5 the last good one (98.7 %); 9 of at most 40 blocks",
+            Search(Outcome.FOUND, 9, first_bad=2, possible=(2,), confirming=4),
+            "6.9 is the first bad one, 6.5 the last good one; confirmed by 4 blocks of these two;"
+            " 9 of at most 40 blocks",
+        ),
+        (
+            Search(Outcome.GOES_ON, 5, measure=(1, 2), possible=(2,), confirming=1),
+            "5 of at most 40 blocks: the first bad one is among 6.9; to confirm: 6.5 and 6.9",
         ),
         (
             Search(Outcome.ENDS_ALIKE, 12, possible=(1, 2, 3), step=0.01, low=-0.01, high=0.03),
             "6.1 and 6.12 do not differ; 12 of at most 40 blocks; +1.0 % (-1.0 % to +3.0 %)",
         ),
         (
-            Search(Outcome.NOT_ONE_STEP, 9, possible=(2, 3)),
-            "the levels do not differ by one step; most likely at 6.9, 6.12; 9 of at most 40 blocks",
+            Search(Outcome.SPREAD, 9, possible=(2, 3)),
+            "the change is spread over several levels; the largest one may be at 6.9, 6.12;"
+            " 9 of at most 40 blocks",
         ),
         (
             Search(Outcome.BUDGET_SPENT, 40, possible=(1, 2)),

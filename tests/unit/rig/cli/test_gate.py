@@ -31,6 +31,9 @@ def campaigns(state):
     return paths.results()
 
 
+FAILED = "gate: FAILED: 2 cells held, 1 fell, all cells together: undecided"
+
+
 def gate(*words):
     return CliRunner().invoke(app, ["compare", *map(str, words)])
 
@@ -38,15 +41,16 @@ def gate(*words):
 def test_what_held_passes(campaigns):
     done = gate("baseline", "again", "--gate")
     assert done.exit_code == 0, done.output
-    assert done.output.splitlines()[-1] == "gate: passed: 3 cells held"
+    assert done.output.splitlines()[-1] == "gate: passed: 3 cells held, all cells together: undecided"
 
 
 def test_what_fell_fails_and_is_named(campaigns):
     done = gate("baseline", "slower", "--gate")
     assert done.exit_code == 1
     lines = done.output.splitlines()
-    assert lines[-1] == "gate: FAILED: 2 cells held, 1 fell"
-    assert lines[-2].startswith("FAILED  nvme-plp/f2fs/bfq/randwrite-fsync: fell: AI -")
+    assert lines[-1] == FAILED
+    assert lines[-3].startswith("FAILED  nvme-plp/f2fs/bfq/randwrite-fsync: fell: AI -")
+    assert lines[-2].startswith("open    all cells together: undecided: AI ")
 
 
 def test_without_a_gate_a_fall_is_only_shown(campaigns):
@@ -59,25 +63,47 @@ def test_how_much_is_allowed_can_be_said(campaigns):
     assert gate("baseline", "slower", "--gate", "--allow", 15).exit_code == 0
 
 
-def test_what_the_runs_do_not_decide_fails_where_that_is_asked_for(campaigns):
+def test_one_run_a_cell_is_refused_in_one_line(campaigns):
     simulated_campaign.build(campaigns / "one", **{**GIVEN, "replicates": 1})
-    assert gate("baseline", "one", "--gate").exit_code == 0
-    done = gate("baseline", "one", "--gate", "--decided")
-    assert done.exit_code == 1
-    assert done.output.count("undecided: one run: its spread is unknown") == 3
+    done = gate("baseline", "one", "--gate")
+    assert isinstance(done.exception, UserError), done.output
+    assert str(done.exception) == (
+        "demo-20261113-082640: has one run a cell, and no spread; a gate needs 2, and 5 to see much"
+    )
+    assert gate("baseline", "one").exit_code == 0
+
+
+def test_what_is_undecided_fails_where_that_is_asked_for(campaigns):
+    assert gate("baseline", "again", "--gate", "--decided").exit_code == 1
+    assert gate("baseline", "again", "--gate", "--decided", "--between", 0.2).exit_code == 0
+
+
+def test_a_history_shows_how_much_campaigns_differ(campaigns):
+    earlier = []
+    for seed, speed in enumerate((1.0, 0.98, 1.02), start=5):
+        with pytest.MonkeyPatch.context() as patch:
+            for name, each in simulated_campaign.SCHEDULER_SPEED.items():
+                patch.setitem(simulated_campaign.SCHEDULER_SPEED, name, speed * each)
+            name = f"n{seed}"
+            simulated_campaign.build(campaigns / name, name=name, **GIVEN, seed=seed)
+        earlier += ["--history", name]
+    found = json.loads(gate("baseline", "again", "--json", *earlier).output)["common"]
+    assert found["known"]
+    assert 0.03 < found["high"] - found["low"] < 0.3
+    assert not json.loads(gate("baseline", "again", "--json").output)["common"]["known"]
 
 
 def test_a_bundle_can_be_the_baseline(campaigns, tmp_path):
     bundle = tmp_path / "baseline.zip"
     writer.write(campaigns / "baseline", bundle, {})
-    assert gate(bundle, "slower", "--gate").output.splitlines()[-1] == "gate: FAILED: 2 cells held, 1 fell"
+    assert gate(bundle, "slower", "--gate").output.splitlines()[-1] == FAILED
 
 
 def test_junit_is_written(campaigns, tmp_path):
     file = tmp_path / "gate.xml"
     assert gate("baseline", "slower", "--gate", "--junit", file).exit_code == 1
     suite = ElementTree.parse(file).getroot()
-    assert (suite.get("tests"), suite.get("failures")) == ("3", "1")
+    assert (suite.get("tests"), suite.get("failures")) == ("4", "1")
 
 
 def test_json_has_the_verdicts(campaigns):
@@ -94,7 +120,13 @@ def test_json_has_the_verdicts(campaigns):
         (["--allow", "3"], "--allow: is of a gate; add --gate"),
         (["--junit", "x.xml"], "--junit: is of a gate; add --gate"),
         (["--decided"], "--decided: is of a gate; add --gate"),
-        (["--gate", "--allow", "-1"], "--allow: -1: allowed: 0 to below 100, in %"),
+        (["--history", "n0", "--between", "1"], "--between: is in place of --history; give one of them"),
+        (
+            ["--history", "slower"],
+            "--history: with the baseline 3 cells of 3 in all of 1 campaign: at least 3 campaigns are needed,"
+            " with one cell",
+        ),
+        (["--gate", "--allow", "100"], "--allow: 100: allowed: 0 to below 100, in %"),
         (
             ["--gate", "--junit", "/dev/null/x.xml"],
             "--junit: /dev/null/x.xml: File exists",

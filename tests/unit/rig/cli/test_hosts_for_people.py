@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -32,7 +32,7 @@ def entry(**more):
 def stale(**more):
     own = {
         "owner": asking.owner(),
-        "machine": asking.machine(),
+        "machine": process.machine(),
         "process": f"{process.identity(os.getpid())}0",
     }
     return entry(**own, campaign="demo-1", **more)
@@ -50,11 +50,12 @@ def lab(lab_files, state, monkeypatch):
 @pytest.fixture
 def ansible(lab, monkeypatch):
     """ansible(HOST=REPLY or ERROR) gives what hosts return; returns what they were asked."""
-    calls: list[tuple[str, str, dict]] = []
+    calls: list[tuple[str, dict]] = []
     outcome: dict[str, dict | str] = {}
 
-    def run(path: Path, inventory: Path, *, log: Path, words: Sequence[str]) -> int:
-        calls.append((path.name, words[1], json.loads(words[3])["reservation_asked"]))
+    def run(path: Path, inventory: Path, *, log: Path, hosts: Iterable[str], data: dict) -> int:
+        assert list(hosts) == list(data)
+        calls.append((path.name, data))
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text("")
         lines = []
@@ -86,7 +87,7 @@ def rig(*words: str) -> list[str]:
 def test_a_table_shows_who_has_each_host(ansible, capsys):
     calls = ansible(bench1={"held": [entry()], "runs": ["demo-1-0003.1"]}, bench2={"held": []})
     text = "\n".join(rig("show"))
-    assert calls == [("reservations.yml", "bench1,bench2", {"state": "show"})]
+    assert calls == [("reservations.yml", {host: {"state": "show"} for host in ("bench1", "bench2")})]
     rows = {line.split("│")[1].strip(): line for line in text.splitlines() if line.startswith("│")}
     for word in (
         "reserved",
@@ -133,7 +134,7 @@ def test_a_person_reserves_a_host_for_a_purpose_and_hours(ansible):
     calls = ansible(bench1={"held": [entry()], "changed": True})
     lines = rig("reserve", "bench1", "--for", "firmware\n[3.1]", "--hours", "1.5")
     asked = {"state": "reserve", "purpose": "firmware [3.1]", "seconds": 5400.0}
-    assert calls == [("reservations.yml", "bench1", asked)]
+    assert calls == [("reservations.yml", {"bench1": asked})]
     assert lines == ["bench1: reserved by bob@lab2 until 2025-11-25 13:30, in 1 h 30 min (UTC)"]
 
 
@@ -163,7 +164,7 @@ def test_a_host_is_freed_and_what_stays_is_said(ansible, words, state):
         "bench1: ended the reservation by bob@lab2 for firmware [3.1]",
         "bench1: stays reserved by ada@boss for campaign demo-1",
     ]
-    assert calls[0][2] == {"state": state}
+    assert calls[0][1] == {"bench1": {"state": state}}
 
 
 def test_freeing_a_free_host_says_so(ansible):

@@ -50,7 +50,7 @@ scheduler     none, mq-deadline, bfq, kyber
 workload      varmail, fileserver, webserver, varmail-one-thread
 phases        rest 20 s, idle 10 s, workload 60 s, tail 5 s
 slow motion   vhost1: from rest to tail a second lasts 20 s
-failures      retry 1: error, interrupted, booted, host-gone; skip: refused, unable; retry 3: busy
+failures      retry 1: error, interrupted, booted, host-gone, clock; skip: refused, unable; retry 3: busy
 
 cells         464 of 576
               112 excluded: one thread is for what ext3's journal costs, against ext2

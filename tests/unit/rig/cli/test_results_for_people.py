@@ -81,9 +81,11 @@ def test_an_expired_calibration_marks_every_ai_that_rests_on_it_and_no_other(fol
         assert [line.count("†") for line in figures] == [3 if "· nvme-plp ·" in row else 0] * 3
 
 
-def test_the_baseline_is_a_separate_table(folder):
+def test_the_baseline_is_a_separate_table(tmp_path):
+    given = {"drives": ("nvme-plp", "sata-plp"), "filesystems": ("ext4",), "traces": True}
+    folder = simulated_campaign.build(tmp_path / "b", calibration=EXPIRED, **given)
     text = results.baseline_text(folder)
-    assert text.startswith("idle watts, not subtracted anywhere · demo-")
+    assert text.startswith("idle watts, at rest; in no AI · demo-")
     assert "VIRTUAL LAB" in text
     found = {rail["drive"]: rail for rail in results.as_json(folder)["baseline"]}
     for drive, mark in (("nvme-plp", "†"), ("sata-plp", " ")):

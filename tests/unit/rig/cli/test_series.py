@@ -39,9 +39,10 @@ def test_the_change_is_a_line_of_the_table(nights):
     first, *_, last = done.output.splitlines()
     assert first == (
         "6 campaigns (VIRTUAL LAB), n0-20261113-082640 to n5-20261113-082640, work per joule:"
-        " 1 cell changed, 2 did not"
+        " 1 cell changed, 2 did not, all cells together: no change"
     )
     assert "n3-20261113-082640" in done.output
+    assert "nights are taken to be independent: from 12 campaigns on" in done.output
     assert last == "where nothing changes, at most one series in twenty shows a change"
 
 
@@ -49,7 +50,7 @@ def test_json_has_each_value_and_each_change(nights):
     found = json.loads(compare(*NIGHTS, "--series", "--figure", "speed", "--json").output)
     assert (found["figure"], found["unit"], found["false_alarms"]) == ("speed", "ops/s", 0.05)
     assert [one["id"].split("-")[0] for one in found["campaigns"]] == NIGHTS
-    assert [len(one["values"]) for one in found["cells"]] == [6, 6, 6]
+    assert [len(one["values"]) for one in found["cells"]] == [6, 6, 6, 6]
     [change] = [change for one in found["cells"] for change in one["changes"]]
     assert change["ratio"] == pytest.approx(-0.2, abs=0.02)
 

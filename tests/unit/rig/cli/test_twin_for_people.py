@@ -71,7 +71,7 @@ def campaign(tmp_path, monkeypatch):
             )
             seconds = simulated_campaign.PHASES["workload"]
             database.execute(
-                "UPDATE energy SET joules = ?, gap_low_joules = 0, gap_high_joules = 0"
+                "UPDATE energy SET joules = ?, gap_low_joules = 0, gap_high_joules = 0, product_joules = 0"
                 f" WHERE phase = 'workload' AND run IN {runs}",
                 (0.5 * seconds + 1e-9 * total,),
             )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a terminal shows of the dashboard's messages and frames."""
 
+import copy
 import io
 import json
 
@@ -9,9 +10,13 @@ import pytest
 from rich.console import Console
 
 from joulerig.errors import JoulerigError
+from joulerig.rig.cli.terminal import Terminal
 from joulerig.rig.cli.watch import command, screen
 from joulerig.rig.cli.watch.received import Received
+from joulerig.rig.common import bounded
+from joulerig.rig.common.errors import UserError
 from joulerig.rig.dashboard.web import frames
+from tests.support import hostile_text
 
 SECOND = 1_000_000_000
 NOW = 1_794_600_000
@@ -215,3 +220,27 @@ def test_an_address_is_one_of_a_page():
     assert command._live_address("https://lab", "a b") == "wss://lab/live?campaign=a%20b"
     with pytest.raises(JoulerigError, match="--url 'lab:8080': is no address"):
         command._live_address("lab:8080", None)
+
+
+@pytest.mark.parametrize("whole", [LAYOUT, CAMPAIGN, LIVE, {"kind": "notices", "notices": [["bad", "x"]]}])
+def test_whatever_another_dashboard_sends_is_shown_as_text_or_one_line(received, whole, tmp_path):
+    console = Terminal(file=io.StringIO(), width=300)
+    received.take(frame(watts(1.0, 2.0)))
+    refusals = []
+    for odd in (*hostile_text.NAMES.values(), 7, None, [], {}, [[]]):
+        for message in hostile_text.with_each(whole, odd):
+            other = copy.copy(received)
+            try:
+                console.print(command._shown(other, json.dumps(message), "ws://x"))
+            except UserError as error:
+                refusals.append(str(error))
+    assert [text for text in refusals if "\n" in text] == []
+    shown = console.file.getvalue()
+    assert bounded.printable(shown, keep="\n") == shown
+    assert hostile_text.evaluated(shown) == []
+
+
+@pytest.mark.parametrize("message", ["", "[", "[" * 100_000, "7", b"", b"\xff" * 48, b"\0" * 47])
+def test_what_is_no_message_is_one_line(received, message):
+    with pytest.raises(UserError, match="ws://x: a message cannot be read: "):
+        command._shown(received, message, "ws://x")

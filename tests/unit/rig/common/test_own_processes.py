@@ -55,6 +55,38 @@ def test_start_and_stop(supervised):
     assert not os.path.exists(f"/proc/{pid}")
 
 
+@pytest.mark.parametrize("all_of_it", [False, True])
+def test_a_supervisor_whose_files_are_gone_is_found_and_ended(supervised, all_of_it):
+    services.start([sleeper()])
+    pid, folder = pid_of("nap"), paths.var() / "supervisor"
+    (paths.run() / "supervisor.sock").unlink()
+    (folder / "supervisord.pid").unlink()
+    if all_of_it:
+        shutil.rmtree(folder)
+    assert services.states() == {}
+    assert services.stop(lambda name: True) == (["supervisord"] if all_of_it else ["nap"])
+    assert not os.path.exists(f"/proc/{pid}")
+    assert services.stop(lambda name: True) == []
+
+
+def test_a_start_takes_the_place_of_a_supervisor_whose_socket_is_gone(supervised):
+    services.start([sleeper()])
+    pid = pid_of("nap")
+    (paths.run() / "supervisor.sock").unlink()
+    services.start([sleeper()])
+    assert not os.path.exists(f"/proc/{pid}")
+    assert services.stop(lambda name: True) == ["nap"]
+
+
+def test_a_supervisor_of_another_state_is_left_alone(supervised, tmp_path, monkeypatch):
+    services.start([sleeper()])
+    pid = pid_of("nap")
+    with monkeypatch.context() as patch:
+        patch.setenv("JOULERIG_VAR", str(tmp_path / "another"))
+        assert services.stop(lambda name: True) == []
+    assert pid_of("nap") == pid
+
+
 def test_programs_end_with_a_supervisor_that_is_killed_and_start_again(supervised):
     services.start([sleeper()])
     before = pid_of("nap")

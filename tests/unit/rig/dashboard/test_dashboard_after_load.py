@@ -8,7 +8,7 @@ import pytest
 from joulerig.analysis import results
 from joulerig.analysis.compare import cells as comparison
 from joulerig.analysis.compare.more_joules import quiescent
-from joulerig.analysis.runs import over_time
+from joulerig.analysis.runs import idle, over_time
 from joulerig.rig.dashboard.api import campaign
 from joulerig.rig.dashboard.api.after_load import AfterLoads
 from tests.support import simulated_campaign
@@ -37,7 +37,7 @@ def test_it_is_the_reports(folder):
     found = by_filesystem(folder, AfterLoads())
     loaded = results.load(folder)
     over, _ = over_time.power_by_run(loaded)
-    (reported,) = quiescent.compare(loaded, comparison.compare_cells(loaded), over)
+    (reported,) = quiescent.compare(loaded, comparison.compare_cells(loaded), over, idle.by_run(loaded))
     expected = {cell.cell.split("/")[1]: cell.to_quiescence for cell in reported.cells}
     assert {name: one["ops_per_joule"] for name, one in found.items()} == expected
     assert expected["ext4"] is not None

@@ -43,6 +43,11 @@ def test_a_cells_ai_is_that_of_the_live_table_with_the_reports_interval(journal)
     runs = journal.plan(filesystems=("ext4",), schedulers=("none",), replicates=3)
     for run, ops in zip(runs, (1000, 1030, 990), strict=True):
         journal.end(run, T0, ops=ops, joules=10.0)
+        journal.insert(
+            "energy", run=run, phase="workload", meter="tap1a", drive="nvme-plp", rail="12v", joules=10.0,
+            gap_low_joules=0.0, gap_high_joules=0.0, interpolation_joules=0.0, alignment_joules=0.0,
+            product_joules=0.0, meter_joules=0.0, expected=10, samples=10, lost=0, gap_seconds=0.0,
+        )  # fmt: skip
     (cell,) = read(journal)["cells"]
     ops = cell["ai"]["ops"]
     assert (ops["mean"], ops["low"], ops["high"], ops["n"]) == (pytest.approx(302 / 3), 99.0, 103.0, 3)

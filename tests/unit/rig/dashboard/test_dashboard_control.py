@@ -8,13 +8,16 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
+from joulerig.rig.campaign import origin
 from joulerig.rig.campaign.control import detached
-from joulerig.rig.common import process
+from joulerig.rig.campaign.journal import Journal
+from joulerig.rig.common import paths, process
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.dashboard import config
 from joulerig.rig.dashboard.api.control import Asked, Control, Token
@@ -77,7 +80,8 @@ def test_a_token_that_is_none_is_refused_in_one_line(tmp_path, content, why):
 @pytest.mark.parametrize(
     "body",
     [{}, {"campaign": "x"}, {"campaign": "x", "action": "wipe"}, {"campaign": "", "action": "stop"},
-     {"campaign": "x" * 201, "action": "stop"}, {"campaign": 3, "action": "stop"},
+     {"campaign": "x" * 201, "action": "stop"}, {"campaign": "../x", "action": "stop"},
+     {"campaign": "{{ 7*7 }}", "action": "resume"}, {"campaign": "x", "action": "retry", "run": "../x"}, {"campaign": 3, "action": "stop"},
      {"campaign": "x", "action": "stop", "now": True}, [], "stop", None],
 )  # fmt: skip
 def test_what_is_asked_is_one_of_four_things(body):
@@ -86,10 +90,12 @@ def test_what_is_asked_is_one_of_four_things(body):
 
 
 @pytest.fixture
-def written(tmp_path: Path) -> Iterator[WritableJournal]:
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WritableJournal]:
     written = WritableJournal(tmp_path, NAME, T0, virtual=False)
     written.plan()
-    written.database.execute("UPDATE campaign SET provenance = ?", (json.dumps({"playbook": __file__}),))
+    monkeypatch.setenv("JOULERIG_VAR", str(tmp_path / "var"))
+    with closing(Journal(written.folder)) as journal:
+        origin.record(journal, Path(__file__))
     yield written
     written.close()
 
@@ -99,7 +105,7 @@ def do(controlled: Control, action: str, run: str | None = None) -> str:
 
 
 def control(written: WritableJournal) -> Control:
-    return Control(written.folder.parent, written.folder.parent / "resumed.log", {})
+    return Control(written.folder.parent, paths.var(), {})
 
 
 def asked(written: WritableJournal) -> list[dict]:
@@ -130,6 +136,7 @@ def test_what_no_process_executes_is_resumed_once(written, monkeypatch):
     started = []
 
     def start(words, log, environment):
+        log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text("rig: InfluxDB does not answer\n")
         started.append(subprocess.Popen([sys.executable, "-c", "input(); exit(2)"], stdin=subprocess.PIPE))
         return started[-1]

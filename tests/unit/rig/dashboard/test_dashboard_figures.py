@@ -154,8 +154,30 @@ def test_a_frame_reads_back_as_documented():
 @pytest.mark.parametrize(
     ("row", "unaccounted"),
     [
-        ({"expected": 100, "samples": 90, "lost": 5, "duplicate": 2, "repeated": 2, "over_range": 1}, 0),
-        ({"expected": 100, "samples": 90, "lost": 5, "duplicate": 3, "repeated": 0, "over_range": 0}, 2),
+        (
+            {
+                "expected": 100,
+                "samples": 90,
+                "lost": 5,
+                "duplicate": 2,
+                "repeated": 2,
+                "over_range": 0,
+                "impossible": 1,
+            },
+            0,
+        ),
+        (
+            {
+                "expected": 100,
+                "samples": 90,
+                "lost": 5,
+                "duplicate": 3,
+                "repeated": 0,
+                "over_range": 0,
+                "impossible": 0,
+            },
+            2,
+        ),
         ({"expected": 100, "samples": 100, "lost": 0, "repeated": 0}, None),
         ({}, None),
     ],

@@ -50,12 +50,17 @@ def test_nothing_else_is(results, folder, name):
 
 
 def test_a_link_leads_nowhere(results):
-    (results / NAME / "report" / "linked.html").symlink_to(results.parent / "secret.html")
-    (results / NAME / "export").symlink_to(results.parent)
-    (results / "linked").symlink_to(results.parent)
+    elsewhere = results.parent / "elsewhere"
+    for name in ("report/secret.html", "export/secret.csv", "secret.json"):
+        (elsewhere / name).parent.mkdir(parents=True, exist_ok=True)
+        (elsewhere / name).write_text("secret")
+    (results / NAME / "report" / "linked.html").symlink_to(elsewhere / "report" / "secret.html")
+    (results / NAME / "export").symlink_to(elsewhere / "export")
+    (results / "linked").symlink_to(elsewhere)
     assert files.find(results, NAME, "report/linked.html") is None
-    assert files.find(results, NAME, "export/secret.html") is None
-    assert files.find(results, "linked", "secret.html") is None
+    assert files.find(results, NAME, "export/secret.csv") is None
+    for name in ("report/secret.html", "secret.json"):
+        assert files.find(results, "linked", name) is None
 
 
 def test_a_results_folder_that_is_not_there_has_no_files(tmp_path):

@@ -45,7 +45,9 @@ def test_a_lab_adds_names():
     ("header", "host"),
     [
         ("127.0.0.1:8080", "127.0.0.1"), ("LOCALHOST", "localhost"), ("[::1]:80", "::1"), ("", ""),
-        ("[::1", "[::1"), ("user@lab:1", "lab"),
+        ("[::1", ""), ("user@lab:1", ""), ("127.0.0.1:80, evil", ""), ("127.0.0.1:80:80", ""), ("lab/", ""),
+        ("lab:", ""), ("lab:123456", ""), (" lab", ""), ("lab\n", ""), ("lab#", ""), ("lab?x", ""),
+        ("[lab]", ""), ("::1", ""), ("lab:٣", ""),
     ],
 )  # fmt: skip
 def test_a_host_header_is_a_name_and_a_port(header, host):

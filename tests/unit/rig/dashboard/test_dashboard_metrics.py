@@ -60,7 +60,14 @@ def test_meters_have_their_ledgers(tmp_path):
     assert {key for key, value in states.items() if value} == {("streaming", "tap1"), ("silent", "tap2")}
     assert len(states) == 8
     booked = {key[1]: value for key, value in found.items() if key[::2] == (SAMPLES, "tap2")}
-    assert booked == {"samples": 90, "lost": 10, "duplicate": 0, "repeated": 0, "over_range": 0}
+    assert booked == {
+        "samples": 90,
+        "lost": 10,
+        "duplicate": 0,
+        "repeated": 0,
+        "over_range": 0,
+        "impossible": 0,
+    }
     assert sum(booked.values()) == found["joulerig_meter_expected_samples_total", "tap2"]
     assert found["joulerig_meter_gap_seconds_total", "tap2"] == 0.5
     assert found["joulerig_meter_restarts_total", "tap2"] == 2

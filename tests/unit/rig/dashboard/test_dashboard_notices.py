@@ -15,7 +15,7 @@ METER = {"name": "tap1", "state": "streaming", "reason": "", "rails": ["d1 5v", 
 LAB = {
     "slowness": 1.0, "influx": {"ok": True, "message": "", "away_seconds": None},
     "powerd": {"ok": True, "message": "", "meters": [METER]},
-    "rails": [{"meter": "tap1", "age_seconds": 1.0}], "agents": {"h1": 0.5},
+    "rails": [{"meter": "tap1", "age_seconds": 1.0}], "agents": {"h1": 0.5}, "failures": [],
 }  # fmt: skip
 NOT_FOUND = {"found": False, "campaigns": [], "newest": None}
 
@@ -51,6 +51,11 @@ def test_a_campaign_that_is_over_may_be_quiet():
     ("change", "kind", "text"),
     [
         ({"slowness": 20.04}, "info", "Slow motion: a second of the virtual lab lasts 20 s."),
+        (
+            {"failures": [{"task": "notifications", "count": 2, "reason": "TypeError: x"}]},
+            "warn",
+            "The dashboard's notifications failed 2 times, and went on: TypeError: x.",
+        ),
         (
             {"influx": {"ok": False, "message": "InfluxDB cannot be reached", "away_seconds": 34.0}},
             "bad",

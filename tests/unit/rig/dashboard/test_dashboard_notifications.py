@@ -2,6 +2,7 @@
 """What of a campaign is worth a notification, each thing once, and how it is delivered."""
 
 import asyncio
+import functools
 import json
 import os
 
@@ -13,7 +14,9 @@ from joulerig.rig.dashboard.notifications import happenings, webhook
 from joulerig.rig.dashboard.notifications import watcher as watching
 from joulerig.rig.dashboard.notifications.happenings import Happening
 from joulerig.rig.dashboard.notifications.watcher import Watcher
+from joulerig.rig.dashboard.supervision import Supervisor
 from joulerig.rig.lab.model import Webhook
+from tests.support import hostile_text
 from tests.support.dashboard_journal import WritableJournal
 
 SECOND = 1_000_000_000
@@ -23,8 +26,12 @@ RUNS = {"r1": {"cell": "fast/ext4", "host": "bench1"}}
 
 
 def said(event, run=None, **detail):
-    row = {"time_ns": T0, "run": run, "event": event, "detail": json.dumps(detail)}
-    return [(one.kind, one.text) for one in happenings.of_events(NAME, "demo", RUNS, [row])]
+    row = {"seq": 1, "time_ns": T0, "run": run, "event": event, "detail": json.dumps(detail)}
+    return [(one.kind, one.text) for one in happenings.of_events(NAME, "demo", RUNS, [row], no_odd_one)]
+
+
+def no_odd_one(error, event):
+    raise error
 
 
 @pytest.mark.parametrize(
@@ -70,7 +77,7 @@ def journal(tmp_path):
 
 
 def watcher(tmp_path):
-    return Watcher(tmp_path, tmp_path / "notified.json", lambda: T0)
+    return Watcher(tmp_path, tmp_path / "notified.json", lambda: T0, Supervisor())
 
 
 def kinds(found):
@@ -143,7 +150,7 @@ def test_a_campaign_whose_journal_is_not_opened_can_be_abandoned(tmp_path, journ
     looking = watcher(tmp_path)
     looking.look()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(watching.process, "is_alive", lambda executor: False)
+        patch.setattr(process, "is_alive", lambda executor: False)
         assert kinds(looking.look()) == ["abandoned"]
         assert looking.look() == []
     assert opened == [NAME]
@@ -159,7 +166,7 @@ def test_a_campaign_whose_process_is_gone_is_abandoned_once(tmp_path, journal):
     alive = process.identity(os.getpid())
     execute(journal, alive)
     assert looking.look() == []
-    gone = " ".join([*alive.split()[:3], "1"])
+    gone = f"{alive}0"
     execute(journal, gone)
     [found] = looking.look()
     assert found.kind == "abandoned"
@@ -167,7 +174,7 @@ def test_a_campaign_whose_process_is_gone_is_abandoned_once(tmp_path, journal):
     assert looking.look() == []
     execute(journal, alive)  # resumed
     assert looking.look() == []
-    execute(journal, " ".join([*alive.split()[:3], "2"]))
+    execute(journal, f"{alive}00")
     assert kinds(looking.look()) == ["abandoned"]
 
 
@@ -175,7 +182,7 @@ def test_a_campaign_whose_process_is_gone_is_abandoned_once(tmp_path, journal):
 def test_one_that_ended_or_was_stopped_is_not(tmp_path, journal, change):
     looking = watcher(tmp_path)
     looking.look()
-    execute(journal, " ".join([*process.identity(os.getpid()).split()[:3], "1"]))
+    execute(journal, f"{process.identity(os.getpid())}0")
     journal.database.execute(f"UPDATE campaign SET {change}")
     assert looking.look() == []
 
@@ -187,6 +194,111 @@ def test_a_damaged_journal_hides_no_other(tmp_path, journal):
     (tmp_path / "broken" / "journal.sqlite").write_bytes(b"no database")
     journal.event("asked", T0, to="stop")
     assert kinds(looking.look()) == ["stopped"]
+
+
+ODD = {
+    "a list": ("begun", '["host"]', T0), "a text": ("asked", '"pause"', T0), "a number": ("hold", "7", T0),
+    "null": ("status", "null", T0), "no JSON": ("begun", "{", T0), "no key": ("begun", "{}", T0),
+    "deep": ("begun", "[" * 100_000, T0), "bytes": ("begun", b"\xff", T0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", ODD)
+def test_an_odd_event_is_counted_and_hides_no_other(tmp_path, journal, what):
+    looking = watcher(tmp_path)
+    looking.look()
+    event, detail, time_ns = ODD[what]
+    with journal.database as database:
+        columns = "(time_ns, event, detail) VALUES (?, ?, ?)"
+        database.execute(f"INSERT INTO event {columns}", (time_ns, event, detail))
+    journal.event("asked", T0, to="stop")
+    assert kinds(looking.look())[-1] == "stopped"
+    [failure] = looking._supervisor.failures()
+    assert (failure["task"], failure["count"]) == ("notifications", 1)
+    journal.event("asked", T0, to="pause")
+    assert kinds(looking.look()) == ["paused"]
+
+
+def test_half_a_character_is_sent_as_a_question_mark(tmp_path, journal):
+    looking = watcher(tmp_path)
+    looking.look()
+    journal.event("set-aside", T0, host="b\ud800", why="\udfff")
+    [found] = looking.look()
+    [body] = delivered([200], [found])
+    assert (body["text"], body["why"]) == ("demo: b? is set aside: ? (virtual lab)", "?")
+
+
+@pytest.mark.parametrize(
+    "kept", ["[]", '{"demo-20261113-120000": 3}', '{"demo-20261113-120000": {"seq": "x"}}']
+)
+def test_a_kept_file_that_is_odd_is_read_as_far_as_it_goes(tmp_path, journal, kept):
+    (tmp_path / "notified.json").write_text(kept)
+    looking = watcher(tmp_path)
+    looking.look()
+    journal.event("asked", T0, to="stop")
+    assert kinds(looking.look())[-1] == "stopped"
+
+
+def test_a_full_disk_keeps_no_notification_back(tmp_path, journal, monkeypatch):
+    looking = watcher(tmp_path)
+    looking.look()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(watching.files, "replace", full)
+    journal.event("asked", T0, to="stop")
+    assert kinds(looking.look()) == ["stopped"]
+    assert [one["count"] for one in looking._supervisor.failures()] == [1]
+
+
+def test_a_receiver_goes_on_after_a_message_that_cannot_be_posted():
+    supervisor, got, both = Supervisor(), [], asyncio.Event()
+
+    async def post(address, *, json, **_):
+        got.append(json["kind"])
+        if len(got) == 2:
+            both.set()
+        if len(got) == 1:
+            raise ValueError(f"not to be shown: {address}")
+        return httpx.Response(200)
+
+    async def deliver():
+        async with httpx.AsyncClient() as client:
+            client.post = post
+            receiver = webhook.Receiver(Webhook(url="https://chat.example/secret"), client)
+            for kind in ("paused", "stopped"):
+                receiver.offer(Happening(kind, NAME, T0, "demo: x"), virtual=False)
+            task = asyncio.create_task(supervisor.keep("notifications", receiver.deliver, 0.01))
+            await both.wait()
+            task.cancel()
+
+    asyncio.run(asyncio.wait_for(deliver(), 30))
+    assert got == ["paused", "stopped"]
+    [failure] = supervisor.failures()
+    assert failure["reason"] == "DeliveryError: chat.example: ValueError"
+
+
+def test_the_watcher_goes_on_after_whatever_failed(tmp_path, monkeypatch):
+    supervisor, looks = Supervisor(), []
+
+    async def watch():
+        enough, loop = asyncio.Event(), asyncio.get_running_loop()
+
+        class Failing:
+            def look(self):
+                looks.append(1)
+                if len(looks) == 3:
+                    loop.call_soon_threadsafe(enough.set)
+                raise RecursionError("too deep")
+
+        run = functools.partial(webhook.run, (), Failing(), supervisor, virtual=False)
+        task = asyncio.create_task(supervisor.keep("notifications", run, 0.01))
+        await enough.wait()
+        task.cancel()
+
+    asyncio.run(asyncio.wait_for(watch(), 30))
+    assert supervisor.failures()[0]["count"] >= 2
 
 
 PAUSED = Happening("paused", NAME, T0 + SECOND // 2, "demo: is paused after what runs now")
@@ -259,3 +371,12 @@ def test_no_more_waits_than_there_is_room_for(caplog):
     asyncio.run(offer())
     [record] = caplog.records
     assert "takes too long" in record.getMessage()
+
+
+@pytest.mark.parametrize("kind", hostile_text.NAMES)
+def test_a_text_that_is_given_up_is_one_line_of_the_log_and_posted_unchanged(caplog, kind):
+    text = hostile_text.NAMES[kind]
+    bodies = delivered([500, 500, 404], [Happening("paused", NAME, T0, text)])
+    assert {body["text"] for body in bodies} == {f"{text} (virtual lab)"}
+    [record] = caplog.records
+    assert record.getMessage().isprintable()

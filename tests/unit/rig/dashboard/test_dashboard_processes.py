@@ -140,6 +140,18 @@ def test_a_counter_that_began_again_gives_no_watts(machine):
     assert watched.read()["machine"]["package_watts"] is None
 
 
+def test_one_package_whose_counter_began_again_leaves_all_unknown(machine):
+    watched = machine.watch()
+    machine.package(0, 1000.0)
+    machine.package(1, 500.0, "package-1")
+    watched.read()
+    machine.now += 10.0
+    machine.package(0, 3.0)
+    machine.package(1, 700.0, "package-1")
+    found = watched.read()["machine"]
+    assert (found["package_watts"], found["why"]) == (None, "the counter began again")
+
+
 def test_a_counter_that_may_not_be_read_says_so(machine, monkeypatch):
     machine.package(0, 1000.0)
     read_text = Path.read_text

@@ -41,7 +41,7 @@ LAB: dict[str, Any] = {
 
 
 class Away:
-    def query(self, influxql: str) -> pl.DataFrame:
+    def query(self, influxql: str, *, host: str | None = None) -> pl.DataFrame:
         raise Unreachable("http://x: InfluxDB cannot be reached: refused")
 
 
@@ -51,7 +51,7 @@ class Answers:
     def __init__(self, **frames: pl.DataFrame) -> None:
         self.frames, self.queries = frames, list[str]()
 
-    def query(self, influxql: str) -> pl.DataFrame:
+    def query(self, influxql: str, *, host: str | None = None) -> pl.DataFrame:
         self.queries.append(influxql)
         return next(
             (frame for name, frame in self.frames.items() if f"FROM {name} " in influxql), pl.DataFrame()
@@ -179,6 +179,14 @@ def test_a_drives_own_power_stands_next_to_its_rails(tmp_path, lab_file):
     assert f"time >= {T0 - SECOND} AND time < {T0}" in asked
 
 
+def test_what_a_drive_reported_of_its_power_is_its_power_for_ten_minutes():
+    seen = {
+        ("h", name): {"reported_watts": 4.0, "age_seconds": age}
+        for name, age in (("new", 599.0), ("old", 601.0))
+    }
+    assert list(reported.own_power(Answers(), T0, seen)) == [("h", "new")]
+
+
 def test_rails_that_were_not_measured_are_not_zero(tmp_path, lab_file):
     own = pl.DataFrame({"host": ["vhost1"], "drive": ["nvme-plp"], "time": [T0], "reported_watts": [4.2]})
     found = read(tmp_path, lab_file, influx=Answers(drive_health=own))
@@ -218,6 +226,17 @@ def test_a_drive_is_as_its_last_run_saw_it(tmp_path, lab_file, journal):
     assert (drive["model"], drive["firmware"], drive["seen"]["run"]) == ("X", "1.1", runs[1])
     assert drive["seen"]["age_seconds"] == 58.0
     assert (found["hosts"][0]["kernel"], found["hosts"][0]["kernel_age_seconds"]) == ("6.1", 58.0)
+
+
+def test_a_drive_is_as_the_newest_campaign_saw_it(results, journal):
+    earlier = WritableJournal(results, "demo-0", T0 - 9 * SECOND)
+    for number, one in enumerate((earlier, journal)):
+        run = one.plan()[0]
+        one.end(run, T0 + number * SECOND)
+        settings(one, run, drive={"serial": "JR1", "firmware": f"1.{number}"})
+    earlier.close()
+    found = recorded.by_runs(results, [NAME, "demo-0"])
+    assert found["vhost1"]["drives"]["nvme-plp"]["firmware"] == "1.1"
 
 
 def test_a_failed_run_is_no_witness(tmp_path, lab_file, journal):
@@ -290,7 +309,7 @@ def events_file(tmp_path: Path, name: str, age: float, *events: dict[str, Any] |
 
 
 def contents(**drive: Any) -> dict[str, Any]:
-    return {"event": "contents", "host": "vhost1", "found": {"nvme-plp": drive}}
+    return {"event": "contents", "host": "vhost1", "reply": {"found": {"nvme-plp": drive}}}
 
 
 def test_what_a_drive_may_be_wiped_for_is_what_a_playbook_found_last(tmp_path, lab_file):
@@ -309,8 +328,8 @@ def test_a_drive_with_a_problem_may_not_be_wiped_whatever_else_is_said(tmp_path,
 
 def test_who_has_a_host_is_shown_without_what_is_nobodys_business(tmp_path, lab_file):
     entry = {"owner": "ada@boss", "machine": "m2", "process": "p", "purpose": "x", "campaign": "", "made": 1.0,
-             "expires": 2.0}  # fmt: skip
-    event = {"event": "reservation", "host": "vhost1", "reply": {"held": [entry]}}
+             "expires": 2.0, "created_ns": 0}  # fmt: skip
+    event = {"event": "reservation", "host": "vhost1", "reply": {"held": [entry], "now": 1.5}}
     events_file(tmp_path, "reservations.events", 9, event)
     (held,) = read(tmp_path, lab_file)["hosts"][0]["reservation"]["held"]
     assert held == {"owner": "ada@boss", "purpose": "x", "campaign": "", "made": 1.0, "expires": 2.0}
@@ -318,8 +337,10 @@ def test_who_has_a_host_is_shown_without_what_is_nobodys_business(tmp_path, lab_
 
 @pytest.mark.parametrize(
     "line",
-    ["{", "[]", "3", '{"event": "contents"}', '{"event": "contents", "host": 3, "found": {}}',
-     '{"event": "contents", "host": "vhost1", "found": []}', '{"event": "failed", "host": "vhost1"}'],
+    ["{", "[]", "3", '{"event": "contents"}', '{"event": "contents", "host": 3, "reply": {}}',
+     '{"event": "contents", "host": "vhost1", "reply": []}',
+     '{"event": "contents", "host": "vhost1", "reply": {"found": {"nvme-plp": "none"}}}',
+     '{"event": "reservation", "host": "vhost1", "reply": {"held": "none"}}', '{"event": "failed", "host": "vhost1"}'],
 )  # fmt: skip
 def test_lines_that_are_no_such_events_are_passed_over(tmp_path, lab_file, line):
     events_file(tmp_path, "contents.events", 9, line, contents(free="blank"))

@@ -139,7 +139,7 @@ class Answers:
     def __init__(self, rounds: list[dict[str, Any]], watts: list[float]) -> None:
         self.rounds, self.watts, self.asked = rounds, watts, 0
 
-    def query(self, influxql: str) -> pl.DataFrame:
+    def query(self, influxql: str, *, host: str | None = None) -> pl.DataFrame:
         if "FROM precondition" in influxql:
             return pl.DataFrame(self.rounds)
         self.asked += 1

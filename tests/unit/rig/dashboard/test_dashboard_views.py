@@ -22,7 +22,7 @@ class Answers:
     def __init__(self, frame: pl.DataFrame | None = None) -> None:
         self.frame, self.queries = pl.DataFrame() if frame is None else frame, list[str]()
 
-    def query(self, influxql: str) -> pl.DataFrame:
+    def query(self, influxql: str, *, host: str | None = None) -> pl.DataFrame:
         self.queries.append(influxql)
         return self.frame
 
@@ -189,3 +189,16 @@ def test_there_are_so_many_bands_and_the_rest_is_counted():
     found = views.bands(Answers(phase_frame(*rows)), view, ["d"])
     assert (len(found["bands"]), found["bands_left_out"]) == (views.MOST_BANDS, 9)
     assert found["bands"][-1]["run"] == f"r{views.MOST_BANDS + 8}"
+
+
+def test_a_phase_is_in_a_view_that_it_shares_time_with():
+    view = View("h", "d", T0, SECOND, 10)
+    frame = phase_frame(
+        ("ends where it begins", "workload", T0 - 9 * SECOND, T0 - 9 * SECOND, T0),
+        ("ends in it", "workload", T0 - 9 * SECOND, T0 - 9 * SECOND, T0 + 1),
+        ("a bucket long", "workload", T0, T0, T0 + SECOND),
+    )
+    found = views.bands(Answers(frame), view, ["d"])
+    assert ([band["run"] for band in found["bands"]], found["bands_left_out"]) == (
+        ["ends in it", "a bucket long"], 0,
+    )  # fmt: skip

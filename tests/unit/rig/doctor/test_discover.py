@@ -5,29 +5,30 @@ import datetime
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-import yaml
 from typer.testing import CliRunner
 
 from joulerig.rig.cli.main import app
-from joulerig.rig.common import paths
+from joulerig.rig.common import paths, yaml_text
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.doctor import asking, discover
+from tests.support import hostile_text
 from tests.support.host_facts import disk, facts, hard_disk
 
 ON = datetime.date(2026, 2, 3)
 
 
 def written(*disks, **subjects):
-    return yaml.safe_load(discover.described("bench1", facts(*disks, **subjects), ON).text)
+    return yaml_text.parse(discover.described("bench1", facts(*disks, **subjects), ON).text, "bench1.yml")
 
 
 def left_out(one):
     found = discover.described("bench1", facts(disk(), one), ON)
     assert found.drives == ["nvme-1"]
     [line] = found.left_out
-    assert f"# - {line}" in found.text.splitlines()
+    assert one["device"] not in found.text
     return line
 
 
@@ -120,6 +121,40 @@ def test_a_host_without_a_free_drive():
     assert written(hard_disk(use="/dev/sda carries /"))["drives"] == {}
 
 
+# --- a host that lies
+
+
+@pytest.mark.parametrize("kind", hostile_text.texts(Path("/tmp")))
+@pytest.mark.parametrize("key", ["model", "serial"])
+def test_whatever_a_drive_is_called_it_is_one_line_of_data(kind, key):
+    """A reply of joulerig_facts is typed first: on one line, printable, bounded."""
+    text = hostile_text.texts(Path("/tmp"))[kind]
+    reply = {"machine": facts().machine, "disks": [disk(**{key: text}), hard_disk()], "declared": {}}
+    given = asking.Reply.model_validate({**reply, "nvdimms": []}).model_dump(exclude_unset=True)
+    found = discover.described("bench1", asking.Facts(**given), ON)
+    plain = discover.described("bench1", facts(disk(**{key: "PLAIN"}), hard_disk()), ON)
+    for line, usual in zip(found.text.splitlines(), plain.text.splitlines(), strict=False):
+        assert line == usual or line.strip().startswith(f'{key}: !unsafe "') or not found.drives[1:]
+    comments = [line for line in found.text.splitlines() if line.startswith("#")]
+    assert comments == [line for line in plain.text.splitlines() if line.startswith("#")]
+    assert set(yaml_text.parse(found.text, "")) == {"controller_address", "drives"}
+
+
+@pytest.mark.parametrize("kind", hostile_text.texts(Path("/tmp")))
+def test_an_address_that_is_none_is_left_out_with_what_to_do(kind):
+    text = hostile_text.texts(Path("/tmp"))[kind]
+    for address in (text, f"192.0.2.1{text}", f"fe80::1%{text}"):
+        if kind == "long" and address.startswith("fe80"):
+            continue
+        found = discover.described("bench1", facts(system={"controller": address}), ON)
+        assert set(yaml_text.parse(found.text, "")) == {"drives"}
+        assert discover.ADDRESSLESS in found.left_out
+
+
+def test_a_serial_that_no_inventory_can_have_leaves_the_drive_out():
+    assert "its serial cannot be declared" in left_out(hard_disk(serial="ÄÖÜ-1234"))
+
+
 # --- the command
 
 
@@ -173,7 +208,7 @@ def test_a_file_of_another_form_is_not_doubled(new_host, name):
 def test_printing_writes_nothing(new_host):
     new_host.write_text("mine: true\n")
     done = rig("hosts", "discover", "bench1", "--print")
-    assert yaml.safe_load(done.stdout)["drives"]["nvme-1"]["size_bytes"] == 960197124096
+    assert yaml_text.parse(done.stdout, "")["drives"]["nvme-1"]["size_bytes"] == 960197124096
     assert new_host.read_text() == "mine: true\n"
 
 

@@ -61,6 +61,16 @@ CASES = {
         ["nvme0c0n1, nvme0c1n1", "nvme_core.multipath=N"],
     ),
     "several namespaces": (facts(disk(namespaces=2)), WARNING, "multipath", ["2 namespaces"]),
+    "a kernel that hides uses of a drive": (
+        facts(lacking={"checks": ["messages", "commands"]}), WARNING, "unseen-uses",
+        ["descriptors in messages that wait (seen since Linux 5.6", "; commands to a drive", "safety.md"],
+    ),
+    "a kernel that counts no commands": (facts(lacking={"checks": ["commands"]}), NOTE, "unseen-uses", ["since Linux 6.13"]),
+    "the kernel of Debian 12": (facts(lacking={"checks": ["rings", "commands"]}), NOTE, "unseen-uses", ["files of an io_uring", "since Linux 6.13"]),
+    "a host that cannot fence loads in": (
+        facts(lacking={"fence": "fence: unshare: Invalid argument"}), ERROR, "fence",
+        ["every run would fail: fence: unshare: Invalid argument", "namespaces of PID"],
+    ),
     "a governor that varies": (facts(processor={"governors": {"powersave": 8}}), WARNING, "governor", ["powersave (intel_pstate)", "echo performance | sudo tee"]),
     "two governors": (facts(processor={"governors": {"powersave": 4, "performance": 4}}), WARNING, "governor", ["performance, powersave"]),
     "turbo of Intel's": (facts(processor={"turbo": True}), NOTE, "turbo", ["echo 1 | sudo tee", "no_turbo"]),

@@ -137,7 +137,7 @@ SEEN_BY_THE_DOCTOR = {
         HOST, "    wwn: naa.5002538e40123456\n", "", ["drives.sata-consumer: no wwn", "lsblk"], WARNING
     ),
     "two drives of one name": Mistake(
-        HOST, "  sata-plp:\n", "  sata-consumer:\n", ["drives.sata-consumer", "stands in line 28 too", "only the last"]
+        HOST, "  sata-plp:\n", "  sata-consumer:\n", ["drives.sata-consumer", "stands in line 28 too", "allowed: a key once"]
     ),
     "the supply of another rail": Mistake(
         HOST, "supply: { volts: 3.47, amps: 3.0, ohms: 0.03 }", "supply: { volts: 12.6, amps: 3.0, ohms: 0.03 }",

@@ -3,22 +3,29 @@
 
 from __future__ import annotations
 
+import dataclasses
+import html
 import itertools
 import json
+import re
 from typing import Any
 
 import pytest
 
 from joulerig.analysis.results.influxdb.schema import BLOCKIO, HOSTLOAD, POWER, RESULT, WORKLOAD
+from joulerig.rig.common.bounded import one_line
 from joulerig.rig.grafana import dashboards
 from joulerig.rig.grafana.dashboard import Lab, Meter, version_numbers
 from joulerig.rig.grafana.influxql import Queries, tag_values
 from joulerig.rig.grafana.provision import is_contained
+from tests.support import hostile_text
 
 LAB = Lab(
     "joulerig",
     "Joulerig",
     virtual=True,
+    database="lab",
+    hosts=["bench1", "bench2"],
     meters=[
         Meter("tap1", "hameg-hmo", 1000.0, ["CH1: 2026-01-02, valid until 2027-01-02"]),
         Meter("b", "x", None, []),
@@ -83,8 +90,21 @@ def test_a_tag_that_is_not_declared_is_refused() -> None:
         tag_values("campaign", POWER)
 
 
-def test_a_variable_may_be_a_tag_of_several_measurements() -> None:
-    assert tag_values("drive", POWER, BLOCKIO) == 'SHOW TAG VALUES FROM "power", "blockio" WITH KEY = "drive"'
+def test_a_query_is_of_the_databases_of_its_measurements_writer() -> None:
+    queries = [target["query"] for one in ALL["lab"]["panels"] for target in one.get("targets", ())]
+    queries += [one["query"] for one in ALL["campaign"]["annotations"]["list"] if not one.get("builtIn")]
+    found = re.compile(r'FROM ("\S+"(?:, "\S+")*)')
+    sources = {one for query in queries for one in found.findall(query)}
+    assert '"lab_power".."power"' in sources
+    assert '"lab_results".."result"' in sources
+    assert '"lab_host_bench1".."phase", "lab_host_bench2".."phase"' in sources
+    assert all(source.startswith('"lab_') for source in sources)
+
+
+def test_a_variables_values_are_of_one_database() -> None:
+    assert [one["query"] for one in ALL["meters"]["templating"]["list"]] == [
+        'SHOW TAG VALUES ON "lab_power" FROM "power" WITH KEY = "meter"'
+    ]
 
 
 # --- dashboards
@@ -134,7 +154,7 @@ def test_the_same_lab_makes_the_same_dashboard(name: str) -> None:
 @every
 def test_a_virtual_lab_says_so_in_each_title(name: str) -> None:
     assert ALL[name]["title"].endswith("(virtual lab)")
-    physical = Lab("joulerig", "Joulerig", virtual=False)
+    physical = dataclasses.replace(LAB, virtual=False)
     [title] = [one.as_json(physical)["title"] for one in dashboards.all_of(physical) if one.name == name]
     assert "virtual" not in title
 
@@ -194,3 +214,19 @@ def test_a_version_is_read(text: str, numbers: tuple[int, ...]) -> None:
 )
 def test_what_is_wanted_is_there_or_not(wanted: Any, found: Any, expected: bool) -> None:
     assert is_contained(wanted, found) is expected
+
+
+# --- text from elsewhere
+
+
+@pytest.mark.parametrize("kind", hostile_text.NAMES)
+def test_a_channels_name_in_a_calibration_stays_text_in_its_cell(kind: str) -> None:
+    """It is Markdown, in which Grafana replaces variables, and which may have HTML."""
+    meters = [Meter("tap1", "hameg-hmo", 1000.0, [f"{hostile_text.NAMES[kind]}|${{drive}}: 2026-01-02"])]
+    lab = dataclasses.replace(LAB, meters=meters)
+    panels = next(one for one in dashboards.all_of(lab) if one.name == "meters").as_json(lab)["panels"]
+    [content] = [panel["options"]["content"] for panel in panels if panel["type"] == "text"]
+    *_, row = content.splitlines()
+    assert row.count("|") == 5
+    assert not set("$<>`[]{}\"'\\") & set(row)
+    assert html.unescape(row).count(one_line(hostile_text.NAMES[kind])) == 1

@@ -89,7 +89,7 @@ def test_the_power_daemon_can_be_configured_with_it(state, example, tmp_path):
     config = json.loads((state / "var/powerd/config.json").read_text())
     assert sum(len(meter["rails"]) for meter in config["meters"]) == 12
     assert config["influx"].items() >= {
-        "url": "http://192.168.40.2:8086", "database": "joulerig", "username": "joulerig", "password_file": str(token)
+        "url": "http://192.168.40.2:8086", "database": "joulerig_power", "username": "joulerig", "password_file": str(token)
     }.items()  # fmt: skip
     agent = services.deployment(own, "bench1")["rig_agent"]["config"]
     assert agent["influx"]["url"] == "http://192.168.40.2:8086"

@@ -143,3 +143,16 @@ def test_settings_and_channels_of_a_meter_may_be_numbers(lab_files):
     lab_files.controller["meters"]["dps"] = meter
     found = lab_files.load().controller.meters["dps"]
     assert (found.options, found.set) == ({"modbusaddr": "2"}, {"x": "1.5"})
+
+
+@pytest.mark.parametrize("interface", ["nvme", "hdd"])
+@pytest.mark.parametrize(
+    "text",
+    ["naa.", "eui.", "wwn-", "wwn-0x", "nvme-eui.", "uuid.", "t10.", "nvme.", "0x", "t10.0x", "uuid.0x", "nvme.0x00",
+     "uuid.00000000-0000-0000-0000-000000000000", "uuid.0", "t10.0 0", "naa.0000000000000000", "naa.ffffffffffffffff",
+     "eui.ffffffffffffffffffffffffffffffff"],
+)  # fmt: skip
+def test_a_prefix_alone_is_no_identity(text, interface):
+    """It would be that of every drive without one."""
+    with pytest.raises(ValueError, match=r"is no WWN|without a WWN"):
+        forms.as_wwn(text, interface)

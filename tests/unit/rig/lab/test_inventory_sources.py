@@ -53,15 +53,21 @@ def test_a_program_that_prints_the_variables_too(lab_files):
 
 
 def test_templates_are_filled_in(lab_files):
-    lab_files.host["prefix"] = "SERIAL"
     lab_files.host["sizes"] = {"tb": 10**12}
-    lab_files.drives["bare"]["serial"] = "{{ prefix }}-D"
     lab_files.drives["bare"]["size_bytes"] = "{{ sizes.tb }}"
-    assert lab_files.load().hosts["bench1"].drives["bare"].serial == "SERIAL-D"
+    assert lab_files.load().hosts["bench1"].drives["bare"].size_bytes == 10**12
+
+
+@pytest.mark.parametrize("key", ["serial", "model", "description"])
+def test_what_identifies_a_drive_is_no_template(lab_files, key):
+    text = f"{{{{ lookup('pipe', 'touch {lab_files.folder}/executed') }}}}"
+    lab_files.drives["bare"][key] = text
+    assert getattr(lab_files.load().hosts["bench1"].drives["bare"], key) == text
+    assert not (lab_files.folder / "executed").exists()
 
 
 def test_a_template_that_cannot_be_filled_in_names_its_file(lab_files):
-    lab_files.drives["bare"]["serial"] = "{{ nothing }}-D"
+    lab_files.drives["bare"]["size_bytes"] = "{{ nothing }}-D"
     with pytest.raises(UserError, match=r"host_vars/bench1\.yml:\d+: .*'nothing' is undefined"):
         lab_files.load()
 

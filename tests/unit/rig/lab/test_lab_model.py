@@ -191,6 +191,7 @@ def test_mistake_in_a_test_host(lab_files, path, value, expected):
         (("meters", "tap1", "full_scale"), {"amps": 0}, ["meters.tap1.full_scale.amps: 0", "greater than 0"]),
         (("meters", "tap1", "full_scale"), {"ohms": 1}, ["meters.tap1.full_scale", "'ohms'", "'amps'"]),
         (("meters", "tap1", "clock_ppm"), 5000, ["meters.tap1.clock_ppm: 5000", "less than or equal to 1000"]),
+        (("meters", "tap1", "bandwidth_hz"), 400, ["meters.tap1", "bandwidth_hz: only of a stream of points"]),
         (("meters", "tap1", "latency_seconds"), -1, ["meters.tap1.latency_seconds: -1", "greater than or equal to 0"]),
         (("points_per_second",), 5000, ["points_per_second", "5000", "1000"]),
         (("clock_listen",), "here", ["clock_listen", "'here'", "ADDRESS:PORT"]),

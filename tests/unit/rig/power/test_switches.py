@@ -182,6 +182,10 @@ def test_a_program_has_switched_when_it_says_so(lab_files: LabFiles) -> None:
     [
         ({"off": ["/nowhere/relay"]}, "switch.off: /nowhere/relay: No such file or directory"),
         ({"off": ["sh", "-c", "echo no relay >&2; exit 3"]}, "switch.off: sh: exit 3: no relay"),
+        (
+            {"off": ["sh", "-c", r"printf '\377\033[2J' >&2; exit 3"]},
+            "switch.off: sh: exit 3: \ufffd\ufffd[2J",
+        ),
         ({"off": ["true"], "state": ["echo", "on"]}, "switch.state: 'on' after it was switched off"),
     ],
 )

@@ -15,6 +15,7 @@ from joulerig.rig.common.errors import UserError
 from joulerig.rig.powercut import witness as witnesses
 from joulerig.rig.powercut.moment import AtWork
 from joulerig.rig.powercut.witness import Choice, Witness, WitnessLog, introduction
+from tests.support import hostile_text
 
 SECRET = "0123456789abcdef"
 REPORT = b'{"event":"acknowledged","sequence":1}\n'
@@ -255,7 +256,9 @@ def test_the_secret_is_in_no_log(bench):
         (b"ok\n", "the writer said b'ok"),
         (b"[]\n", "allowed: a JSON object with an event"),
         (b'{"event":1}\n', "allowed: a JSON object with an event"),
+        (b"[" * 4000 + b"\n", "allowed: a JSON object with an event"),
         (b"\xff\n", "allowed: a JSON object with an event"),
+        *((text.encode() + b"\n", "the writer said") for text in hostile_text.NAMES.values()),
     ],
 )
 def test_a_line_that_no_writer_sends_ends_the_cut(tmp_path, said, complaint):

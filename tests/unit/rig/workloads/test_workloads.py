@@ -14,7 +14,7 @@ from joulerig.rig.campaign.journal import Journal
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import programs
-from joulerig.rig.workloads import place, synthetic_trace
+from joulerig.rig.workloads import engines, place, synthetic_trace
 
 HEAD = "# Reads.\n[global]\ndirectory=${JOULERIG_DIRECTORY}\nbs=4k\n"
 JOB = HEAD + "[a]\nrw=read\n[b]\nrw=write\n"
@@ -293,7 +293,9 @@ def test_a_run_gets_its_workload_as_delivered(state, bench, mapping, monkeypatch
     json.dumps(given)
 
 
-def test_shipped_files_are_where_the_definitions_say():
+def test_shipped_files_are_where_the_definitions_say(monkeypatch):
+    # It takes a minute to make: tests/integration/workloads/test_kernel_source.py does.
+    monkeypatch.setattr(engines.kernel_source, "archive", lambda choice: Path(__file__))
     for one in workloads.shipped().values():
         for path in one.files() if one.tool == "program" else []:
             assert Path(path).is_file()

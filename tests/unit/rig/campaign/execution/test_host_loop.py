@@ -12,7 +12,7 @@ import pytest
 from joulerig.analysis.results.schema import Attempt, Cause, Status
 from joulerig.rig.campaign.definition import StopRule
 from joulerig.rig.campaign.execution.host_channel import NOTE, HostGoneError
-from joulerig.rig.campaign.execution.host_loop import HostLoop, NotBackError, results_kept
+from joulerig.rig.campaign.execution.host_loop import HostLoop, NotBackError, keep_results
 from joulerig.rig.campaign.journal import Journal
 from joulerig.rig.common.errors import UserError
 
@@ -158,9 +158,9 @@ def test_ends_are_alike_by_cause_and_reason_and_in_a_row(between: Attempt, execu
 
 
 def test_numbers_and_the_drive_of_a_reason_make_no_difference() -> None:
-    first, second = ({**RUNS[0], "drive": drive} for drive in ("fast", "slow"))
+    first, second = ({**RUNS[0], "drive": drive} for drive in ("fast", "slower"))
     ends = [
-        end(Status.REFUSED, Cause.REFUSED, f"{one}: held by process {len(one)}") for one in ("fast", "slow")
+        end(Status.REFUSED, Cause.REFUSED, f"{one}: held by process {len(one)}") for one in ("fast", "slower")
     ]
     assert refusals(*ends, BUSY, runs=[first, second, RUNS[2]]) == 2
 
@@ -171,6 +171,20 @@ UNABLE = end(Status.NOT_RUN, Cause.UNABLE, "no such scheduler")
 def test_a_level_that_the_host_cannot_do_does_not_end_it() -> None:
     alike = [{**run, "factors": {"scheduler": "bfq"}} for run in RUNS]
     assert refusals(UNABLE, UNABLE, UNABLE, runs=alike, varied=["scheduler"]) == 3
+
+
+def test_a_level_explains_no_other_cause() -> None:
+    alike = [{**run, "factors": {"scheduler": "bfq"}} for run in RUNS]
+    assert refusals(BUSY, BUSY, BUSY, runs=alike, varied=["scheduler"]) == 2
+
+
+@pytest.mark.parametrize("status", [Status.REFUSED, Status.NOT_RUN])
+def test_a_run_that_was_not_begun_is_no_failure_and_no_success(status: Status) -> None:
+    not_begun = [end(status, Cause.REFUSED, reason) for reason in ("mounted", "swapped to")]
+    left = iter([*not_begun, end(Status.FAILED), end(status), end(Status.FAILED)])
+    with pytest.raises(UserError, match="stopped after 2 failed runs in a row"):
+        loop(Channel(), failures_in_a_row=2).execute(lambda: RUNS[:1], lambda runs: next(left))
+    assert list(left) == []
 
 
 def test_what_the_host_cannot_do_whatever_the_level_ends_it() -> None:
@@ -222,7 +236,11 @@ def test_a_host_that_stays_away_ends_the_loop() -> None:
 
 
 def test_the_reason_why_results_are_not_kept_is_given_and_the_error_goes_on() -> None:
-    reasons: list[str] = []
-    with pytest.raises(OSError, match="disk full"), results_kept(reasons.append):
+    given: list[tuple[str, Cause]] = []
+
+    def keep() -> Status:
         raise OSError("disk full")
-    assert reasons == ["its results could not be kept: disk full"]
+
+    with pytest.raises(OSError, match="disk full"):
+        keep_results(keep, lambda *one: given.append(one))
+    assert given == [("its results could not be kept: disk full", Cause.UNRECORDED)]

@@ -3,6 +3,7 @@
 
 import json
 import math
+import os
 import sqlite3
 from contextlib import closing
 
@@ -10,10 +11,11 @@ import pytest
 
 from joulerig.analysis.results import journal as journals
 from joulerig.analysis.statistics.detection import smallest_fixed, smallest_in_race
-from joulerig.rig.campaign.definition import OVERHEAD_SECONDS
+from joulerig.rig.campaign.definition import OVERHEAD_SECONDS, WATCH_SECONDS
 from joulerig.rig.campaign.forecast import earlier
 from joulerig.rig.campaign.forecast.expected import ASSUMED_SPREAD, forecast
 from joulerig.rig.campaign.plan import make_plan
+from joulerig.rig.common import host_library
 
 SECOND = 10**9
 PHASES = {"rest_seconds": 3, "idle_seconds": 2, "workload_seconds": 10, "tail_seconds": 1}
@@ -118,7 +120,7 @@ def test_without_earlier_runs_it_is_estimated_from_sizes(planned, results):
     found = forecast(plan, results.read())
     assert (found.measured_runs, found.measured_share, found.measured_joules) == (0, 0.0, False)
     assert found.expected.hours == found.at_most.hours
-    assert seconds_of(plan, results.read()) == pytest.approx(OVERHEAD_SECONDS)
+    assert seconds_of(plan, results.read()) == pytest.approx(OVERHEAD_SECONDS + WATCH_SECONDS)
     assert found.expected.terabytes_written == pytest.approx(10 * 10 * 300e6 / 1e12)
     assert found.at_most.terabytes_written == pytest.approx(10 * 10 * 15.8e9 / 1e12)
 
@@ -151,12 +153,12 @@ def test_runs_without_joules_leave_the_energy_to_its_bound(planned, results):
     ("run", "seconds"),
     [
         ({"filesystem": "xfs", "outside": 40}, 40),  # the same drive and workload
-        ({"drive": "bare", "outside": 40}, OVERHEAD_SECONDS),  # another kind of drive
-        ({"status": "failed", "outside": 40}, OVERHEAD_SECONDS),
+        ({"drive": "bare", "outside": 40}, OVERHEAD_SECONDS + WATCH_SECONDS),  # another kind of drive
+        ({"status": "failed", "outside": 40}, OVERHEAD_SECONDS + WATCH_SECONDS),
         ({"status": "partial", "outside": 40}, 40),
-        ({"fill": "0.5", "outside": 40}, OVERHEAD_SECONDS),  # fuller
-        ({"age": "2", "outside": 40}, OVERHEAD_SECONDS),  # older
-        ({"workload": "randread", "outside": 40}, OVERHEAD_SECONDS),
+        ({"fill": "0.5", "outside": 40}, OVERHEAD_SECONDS + WATCH_SECONDS),  # fuller
+        ({"age": "2", "outside": 40}, OVERHEAD_SECONDS + WATCH_SECONDS),  # older
+        ({"workload": "randread", "outside": 40}, OVERHEAD_SECONDS + WATCH_SECONDS),
     ],
 )
 def test_which_earlier_runs_are_alike(planned, results, run, seconds):
@@ -220,8 +222,62 @@ def test_boots_take_what_they_took(planned, results):
     found = forecast(plan, results.read())
     assert 3600 * found.expected.hours == pytest.approx(60 + 10 * (16 + 20))
     assert 3600 * forecast(plan, earlier.Earlier()).expected.hours == pytest.approx(
-        600 + 10 * (16 + OVERHEAD_SECONDS)
+        600 + 10 * (16 + OVERHEAD_SECONDS + WATCH_SECONDS)
     )
+
+
+def test_a_boot_is_not_among_what_a_run_takes(planned, results):
+    results.campaign([{"kernel": "hz100", "outside": 90}, {"kernel": "hz100", "outside": 20}])
+    assert seconds_of(planned(), results.read()) == pytest.approx(20)
+
+
+def test_a_boot_takes_no_less_than_no_time(results):
+    results.campaign([{"kernel": "hz100", "outside": 10}, {"kernel": "hz100", "outside": 20}])
+    assert results.read().boot_seconds() == 0.0
+
+
+def test_what_a_preconditioning_took_is_of_its_drive(results):
+    results.campaign([{"preconditioned": 1000.0}, {"drive": "bare", "preconditioned": 3000.0}])
+    assert results.read().precondition_seconds("SERIAL-A") == 1000.0
+    assert results.read().precondition_seconds("SERIAL-D") == 3000.0
+
+
+def test_a_preconditioning_without_an_end_took_an_unknown_time(results):
+    folder = results.campaign([{"preconditioned": 1000.0}])
+    with closing(sqlite3.connect(folder / journals.FILE)) as database, database:
+        database.execute("DELETE FROM event WHERE detail LIKE '%ended%'")
+    [sample] = results.read().samples
+    assert sample.precondition_seconds is None
+
+
+def test_what_the_drive_counted_goes_before_what_the_load_says(results):
+    folder = results.campaign([{"bytes_per_second": 50e6}])
+    with closing(sqlite3.connect(folder / journals.FILE)) as database, database:
+        database.execute("UPDATE performance SET write_bytes = 7")
+    [sample] = results.read().samples
+    assert sample.bytes_per_second == pytest.approx(50e6)
+    for source, rate in (("iod", 100e6), ("host", 0.7)):
+        with closing(sqlite3.connect(folder / journals.FILE)) as database, database:
+            database.execute("DELETE FROM io WHERE source = ?", (source,))
+        [sample] = results.read().samples
+        assert sample.bytes_per_second == pytest.approx(rate)
+
+
+def test_a_run_of_which_a_rail_lacks_joules_has_no_watts(results):
+    folder = results.campaign([{}])
+    with closing(sqlite3.connect(folder / journals.FILE)) as database, database:
+        database.execute("UPDATE energy SET joules = NULL WHERE phase = 'tail'")
+    [sample] = results.read().samples
+    assert sample.watts is None
+
+
+def test_the_newest_journals_are_read(results, monkeypatch):
+    monkeypatch.setattr(earlier, "MOST_JOURNALS", 1)
+    for number, outside in ((1, 20), (2, 40)):
+        folder = results.campaign([{"outside": outside}])
+        os.utime(folder / journals.FILE, (number, number))
+    [sample] = results.read().samples
+    assert sample.outside_seconds == pytest.approx(40)
 
 
 def test_a_load_that_declares_its_rate_is_expected_to_write_so_much(planned, results):
@@ -320,5 +376,12 @@ def test_a_fixed_design_and_a_race_detect_what_the_statistics_say(planned, resul
 
 def test_runs_on_a_part_of_a_drive_are_not_those_on_all_of_it(planned, results):
     results.campaign([{"outside": 40}], use_bytes=64 << 30)
-    assert seconds_of(planned(), results.read()) == pytest.approx(OVERHEAD_SECONDS)
+    assert seconds_of(planned(), results.read()) == pytest.approx(OVERHEAD_SECONDS + WATCH_SECONDS)
     assert seconds_of(planned(use_bytes="64 GiB"), results.read()) == pytest.approx(40)
+
+
+def test_a_plan_has_the_second_in_which_a_host_watches_its_drives():
+    host_library.find()
+    from ansible.module_utils.joulerig.drives.uses import stillness
+
+    assert stillness.STILL_SECONDS == WATCH_SECONDS

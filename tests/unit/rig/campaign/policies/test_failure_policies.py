@@ -26,14 +26,14 @@ def test_causes_that_are_left_out_keep_their_default(mapping: dict[str, Any], be
     [
         (
             {"bsy": "skip"},
-            ": unknown cause 'bsy'; allowed: error, refused, unable, busy, interrupted, booted, host-gone",
+            ": unknown cause 'bsy'; allowed: error, refused, unable, busy, interrupted, booted, host-gone, clock",
         ),
         ({"busy": "retry"}, ".busy: 'retry'; allowed: retry N (1 to 10), skip, hold, stop"),
         ({"busy": "retry 11"}, ".busy: 'retry 11'; allowed: retry N (1 to 10), skip, hold, stop"),
         ({"error": 3}, ".error: '3'; allowed: retry N (1 to 10), skip, hold, stop"),
         (
             "skip",
-            ": 'skip'; allowed: a mapping of error, refused, unable, busy, interrupted, booted, host-gone to"
+            ": 'skip'; allowed: a mapping of error, refused, unable, busy, interrupted, booted, host-gone, clock to"
             " retry N (1 to 10), skip, hold, stop",
         ),
     ],

@@ -79,7 +79,7 @@ def test_named_runs_may_have_any_status_that_can_be_attempted_again(journal: Jou
         (
             {"status": "failed", "cause": "bad"},
             "rig retry: --cause 'bad' is unknown; allowed: completed, error, refused, unable, busy,"
-            " interrupted, booted, host-gone, controller, unrecorded",
+            " interrupted, booted, host-gone, controller, clock, unrecorded",
         ),
         ({"runs": ["99"]}, "study-1: no run '99'; allowed: an id or a number, to study-1-0008"),
         ({"runs": ["1"]}, "study-1-0001: is ok; allowed: failed, refused, not-run, lost, partial"),
@@ -155,11 +155,10 @@ def test_the_command_says_how_many_and_how_to_execute_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("JOULERIG_RESULTS", str(tmp_path))
-    make(tmp_path / "study-1", provenance=json.dumps({"playbook": "playbooks/study.yml"})).close()
+    make(tmp_path / "study-1", provenance=json.dumps({"playbook": "x; rm -rf /"})).close()
     command.retry("study-1", status="failed,refused")
     assert capsys.readouterr().out == (
-        "study-1: 2 runs planned again; to execute what is planned:\n"
-        "  rig run playbooks/study.yml --resume study-1\n"
+        "study-1: 2 runs planned again; to execute what is planned:\n  rig run PLAYBOOK --resume study-1\n"
     )
     command.retry("study-1", status="failed")
     assert capsys.readouterr().out == "study-1: no run is like that; nothing was changed\n"

@@ -12,6 +12,7 @@ import pytest
 
 from joulerig.analysis.powercut.folder import WITNESS_LOG, Subject
 from joulerig.rig.campaign.powercut import cut as cuts
+from joulerig.rig.campaign.powercut.host import Reply
 from joulerig.rig.powercut.witness import introduction
 
 SLOW_SECONDS = 2.0
@@ -38,7 +39,7 @@ class Host:
         writer = threading.Thread(target=self._write, args=(witness, secret, delay), daemon=True)
         writer.start()
         self._writers.append(writer)
-        return {"boot_id": "one"}
+        return Reply(boot_id="one")
 
     def end(self):
         self._is_over.set()
