@@ -10,12 +10,14 @@ from base64 import b64decode
 from collections.abc import Iterator
 from urllib.parse import parse_qs, urlsplit
 
+import httpx
 import polars as pl
 import pytest
 
 from joulerig.analysis.results.influxdb.client import (
     BadQuery,
     Client,
+    Databases,
     InfluxError,
     Unauthorised,
     Unreachable,
@@ -43,6 +45,7 @@ def client(influxd) -> Iterator[Client]:
 
 
 def test_group_by_gives_tags_as_columns(influxd, client):
+    client = client.on(influxd.power)
     influxd.write(
         f'power,meter=tap1a,rail=3v3,host=vhost1,drive=d1 joules=1.5,samples=10i,session="s1" {T0}',
         f'power,meter=tap1a,rail=12v,host=vhost1,drive=d2 joules=2.5,samples=11i,session="s1" {T0 + 1}',
@@ -297,6 +300,57 @@ def test_a_web_page_is_not_taken_for_an_answer(recorder):
 
 
 def test_figures_of_a_class_of_operations_have_their_type_whatever_the_class(influxd, client):
-    influxd.write(f"workload,run=r1 class_whole_file_ops=3i,class_whole_file_p999_seconds=2 {T0}")
+    client = client.on(influxd.database_of("workload", "bench1"))
+    influxd.write(f"workload,host=bench1,run=r1 class_whole_file_ops=3i,class_whole_file_p999_seconds=2 {T0}")
     frame = client.query("SELECT class_whole_file_ops, class_whole_file_p999_seconds FROM workload")
     assert frame.dtypes[-2:] == [pl.Int64, pl.Float64]
+
+
+# --- a lab's databases
+
+
+@pytest.fixture
+def lab(influxd) -> Iterator[Databases]:
+    with influxd.databases() as databases:
+        yield databases
+
+
+def test_each_measurement_is_read_from_the_database_of_its_writer(influxd, lab):
+    for database, watts in ((influxd.power, 1.0), ("joulerig_host_bench1", 1e6), (influxd.results, 1e6)):
+        raw(influxd, database, f"power,host=bench1 watts={watts} {T0}")
+    assert lab.query("SELECT watts FROM power")["watts"].to_list() == [1.0]
+
+
+def test_what_all_hosts_wrote_is_one_frame(influxd, lab):
+    influxd.write(f"blockio,host=bench1 writes=1i {T0}", f"blockio,host=bench2 writes=2i,reads=3i {T0}")
+    found = lab.query("SELECT reads, writes FROM blockio GROUP BY host").sort("host")
+    assert found.select("host", "reads", "writes").rows() == [("bench1", None, 1), ("bench2", 3, 2)]
+    assert lab.query("SELECT writes FROM blockio", host="bench2")["writes"].to_list() == [2]
+
+
+def test_a_host_cannot_speak_for_another(influxd, lab):
+    influxd.write(f"phase,host=bench1,run=r start_ns=1i {T0}")
+    raw(influxd, "joulerig_host_bench2", f"phase,host=bench1,run=r start_ns=9i {T0}")
+    assert lab.query("SELECT start_ns FROM phase GROUP BY host")["start_ns"].to_list() == [1]
+    assert lab.query("SELECT start_ns FROM phase WHERE host = 'bench1'", host="bench1").height == 1
+
+
+def test_what_one_host_wrote_in_another_type_hides_no_other_host(influxd, lab):
+    raw(influxd, "joulerig_host_bench1", f'blockio,host=bench1 writes="many" {T0}')
+    influxd.write(f"blockio,host=bench2 writes=2i {T0}")
+    assert lab.query("SELECT writes FROM blockio GROUP BY host")["host"].to_list() == ["bench2"]
+    with pytest.raises(BadQuery, match="joulerig_host_bench1: cannot be read") as error:
+        lab.query("SELECT writes FROM blockio", host="bench1")
+    one_line(error, influxd.url)
+
+
+def test_a_measurement_that_is_not_declared_is_refused(lab):
+    with pytest.raises(BadQuery, match="no declared measurement"):
+        lab.query("SELECT joules FROM elsewhere")
+
+
+def raw(influxd, database: str, line: str) -> None:
+    written = httpx.post(
+        f"{influxd.url}/write", params={"db": database}, content=line, auth=influxd.writer, trust_env=False
+    )
+    assert written.status_code == 204, written.text

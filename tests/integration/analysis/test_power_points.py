@@ -7,7 +7,6 @@ import polars as pl
 import pytest
 
 from joulerig.analysis.results import power_points
-from joulerig.analysis.results.influxdb.client import Client
 
 T0 = 1_700_000_000_000_000_000
 MS = 1_000_000
@@ -27,7 +26,7 @@ def client(influxd):
                 f'expected={k * 10 + 1}i,lost=1i,repeated=0i,gap_seconds=0.5,session="0001" {time_ns}'
             )
     influxd.write(*lines)
-    with Client(influxd.url, influxd.database, *influxd.reader) as client:
+    with influxd.databases() as client:
         yield client
 
 

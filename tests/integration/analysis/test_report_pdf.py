@@ -13,8 +13,9 @@ import pytest
 import weasyprint
 from weasyprint.urls import FatalURLFetchingError
 
+from joulerig import text
 from joulerig.analysis import report, results
-from joulerig.analysis.report import document, text
+from joulerig.analysis.report import document
 from joulerig.analysis.tables import runs_and_cells
 from tests.support import simulated_campaign
 from tests.support.programs import wait_for
@@ -47,6 +48,7 @@ def test_every_page_of_the_pdf_of_a_virtual_lab_says_so(pages):
     assert all("VIRTUAL LAB" in page.upper() for page in pages)
 
 
+@pytest.mark.long
 def test_the_same_campaign_gives_the_same_bytes(demo, written):
     finished = int(time.time())
     wait_for(lambda: int(time.time()) > finished, 2, "the next second, so that a date anywhere differs")
@@ -77,12 +79,14 @@ def test_the_pdf_says_what_the_html_says(demo, pages):
         assert part in whole
 
 
+@pytest.mark.long
 def test_a_table_over_several_pages_repeats_its_header(tmp_path):
     folder = simulated_campaign.build(tmp_path / "c", replicates=4)
     pages = [page for page in pdf_pages(folder) if "repl. status" in page]
     assert len(pages) >= 2
 
 
+@pytest.mark.long
 def test_nothing_in_the_pdf_runs_over_the_margin(tmp_path):
     def long_reasons(levels):
         return (
@@ -110,6 +114,7 @@ def test_nothing_in_the_pdf_runs_over_the_margin(tmp_path):
 LITTLE_MORE = {"dynamic_joules_per_op_low": 3.771e-05, "dynamic_joules_per_op_high": 4.634e-04}
 
 
+@pytest.mark.long
 def test_no_words_of_the_pdf_run_into_the_next_cell(tmp_path, monkeypatch):
     folder = simulated_campaign.build(tmp_path / "c", drives=("nvme-plp",), traces=True)
     rows = runs_and_cells.cells
@@ -134,11 +139,13 @@ def test_the_pdf_needs_no_network(demo):
         document.pdf(outside)
 
 
+@pytest.mark.long
 def test_the_pdf_of_a_physical_lab_is_never_called_virtual(tmp_path):
     folder = simulated_campaign.build(tmp_path / "c", replicates=3, virtual=False, noise=0.002, traces=True)
     assert all("virtual" not in sheet.lower() for sheet in pdf_pages(folder))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "outcome",
     [

@@ -94,6 +94,8 @@ class Host:
                 archive.writestr(f"{package}/__init__.py", "")
             for path in UTILS.rglob("*.py"):
                 moved = re.sub(r'"/(run|var/lib)/', rf'"{folder}/\1/', path.read_text())
+                if path.name == "paths.py":
+                    moved = moved.replace('SYS = "/sys"', f'SYS = "{folder}"')
                 archive.writestr(f"ansible/module_utils/joulerig/{path.relative_to(UTILS)}", moved)
             archive.writestr("ansible/legacy/stand_in.py", MODULE)
 

@@ -7,6 +7,7 @@ drive is tried (tests/support/hostile_drive.py). The bytes written are the kerne
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +39,9 @@ class Situation:
     `arrange` comes after the copy of /sys was made ($SYS, and $ETC for the system's tables).
     `declared`: what the inventory says otherwise. `words`: of the refusal, a regular expression.
     `needs`: commands that succeed where the situation can be made. `look`: the drive is looked at,
-    and nothing else is tried.
+    and nothing else is tried. `change`: what the rig did to the drive before `make` (`change` of
+    hostile_drive). `records`: what the host's record of drives has, in turn: "" is as the situation
+    leaves it. `ways`: those that are tried; none: all.
     """
 
     name: str
@@ -47,6 +51,9 @@ class Situation:
     declared: dict[str, Any] = dataclasses.field(default_factory=dict)
     needs: tuple[str, ...] = ()
     look: bool = False
+    change: str = ""
+    records: tuple[str, ...] = ("",)
+    ways: tuple[str, ...] = ()
 
 
 def magic(offset: int, data: str) -> str:
@@ -57,11 +64,36 @@ def magic(offset: int, data: str) -> str:
 def python(code: str) -> str:
     """Have a process execute Python, which goes on to hold what it opened."""
     program = (
-        f"import fcntl, os, time; held = {code}; open(os.environ['DIR'] + '/ready', 'w'); time.sleep(60)"
+        f"import fcntl, os, time; held = {code}; open(os.environ['DIR'] + '/ready', 'w'); time.sleep(600)"
     )
     return f'python3 -c "{program}" >/dev/null 2>&1 &' + READY
 
 
+def holder(kind: str) -> str:
+    """Let a process hold the drive in one of the ways of tests/support/device_holders.py."""
+    return f"python3 -m tests.support.device_holders {kind} $DEV $DIR/ready >$DIR/holder 2>&1 &" + READY
+
+
+def named(path: str, text: str) -> str:
+    """Write a file of the system's configuration, $DIR being its root."""
+    folder = path.rpartition("/")[0]
+    return f'mkdir -p "$DIR/{folder}"; cat >"$DIR/{path}" <<END\n{text}\nEND'
+
+
+def opened_node(kind: str) -> dict[str, str]:
+    """Let a process hold a character node for reading, which /sys says is the drive's.
+
+    No drive of this machine has such a node: that of another device stands for it.
+    """
+    return {
+        "make": "mknod $DIR/node c 1 7; sh -c 'exec 3<$DIR/node; touch $DIR/ready; sleep 600' >/dev/null 2>&1 &"
+        + READY,
+        "arrange": f"mkdir -p $SYS/devices/$NAME/device/{kind}; echo 1:7 >$SYS/devices/$NAME/device/{kind}/dev",
+    }
+
+
+# Put the drive behind a PCI function, of which this machine's loop devices have none.
+BEHIND_PCI = "pci=$SYS/devices/0000:01:00.0; mkdir $pci; mv $SYS/devices/region0 $pci/; ln -s $pci/region0 $SYS/devices/region0; "
 READY = " until [ -e $DIR/ready ]; do sleep 0.02; done"
 MOUNT = "mkdir $DIR/mnt; mkfs.ext4 -q -F $DEV; "
 FOREIGN = "which this rig did not make"
@@ -69,7 +101,7 @@ SITUATIONS = [
     # --- in use
     Situation("mounted", "is mounted at", MOUNT + "mount -o ro $DEV $DIR/mnt"),
     Situation("mounted in another mount namespace", "cannot be opened exclusively",
-              MOUNT + "unshare --mount sh -c 'mount -o ro $DEV $DIR/mnt; touch $DIR/ready; sleep 60' >/dev/null 2>&1 &" + READY),
+              MOUNT + "unshare --mount sh -c 'mount -o ro $DEV $DIR/mnt; touch $DIR/ready; sleep 600' >/dev/null 2>&1 &" + READY),
     Situation("a loop device upon it, whose file system is mounted", "is a loop device upon it",
               MOUNT + "mount -o ro $(losetup --show --find $DEV) $DIR/mnt"),
     Situation("a loop device upon it, at an offset", "is a loop device upon it",
@@ -86,16 +118,38 @@ SITUATIONS = [
     Situation("a partition that is swapped to", "has partitions|is in use as swap",
               "echo ',16M,S' | sfdisk --quiet $DEV; partx --add $DEV || true; sleep 0.2; mkswap ${DEV}p1 >/dev/null; swapon ${DEV}p1", needs=("which sfdisk", "which partx", "which mkswap")),
     Situation("swapped to", "is in use as swap", "mkswap $DEV >/dev/null; swapon $DEV", needs=("which mkswap",)),
-    Situation("open for writing", "has it open for writing", "sh -c 'exec <>$DEV; touch $DIR/ready; sleep 60' >/dev/null 2>&1 &" + READY),
+    Situation("open for writing", "has it open for writing", "sh -c 'exec <>$DEV; touch $DIR/ready; sleep 600' >/dev/null 2>&1 &" + READY),
     Situation("open for writing and nothing else, by a process in another mount namespace", "has it open for writing",
-              "unshare --mount sh -c 'exec 3>>$DEV; touch $DIR/ready; sleep 60' >/dev/null 2>&1 &" + READY),
+              "unshare --mount sh -c 'exec 3>>$DEV; touch $DIR/ready; sleep 600' >/dev/null 2>&1 &" + READY),
     Situation("open for writing by another node", "has it open for writing",
-              "mknod $DIR/node b $(cat /sys/block/$NAME/dev | tr : ' '); sh -c 'exec <>$DIR/node; touch $DIR/ready; sleep 60' >/dev/null 2>&1 &" + READY),
+              "mknod $DIR/node b $(cat /sys/block/$NAME/dev | tr : ' '); sh -c 'exec <>$DIR/node; touch $DIR/ready; sleep 600' >/dev/null 2>&1 &" + READY),
     Situation("a dd that runs", "has it open for writing",
-              "dd if=/dev/zero of=$DEV bs=4k count=1 status=none; (sleep 60 | dd of=$DEV bs=4k seek=2 2>/dev/null) >/dev/null 2>&1 & "
+              "dd if=/dev/zero of=$DEV bs=4k count=1 status=none; (sleep 600 | dd of=$DEV bs=4k seek=2 2>/dev/null) >/dev/null 2>&1 & "
               "until pgrep -x dd >/dev/null; do sleep 0.05; done; sleep 0.2", needs=("which pgrep",)),
     Situation("opened exclusively for reading", "cannot be opened exclusively",
               python("os.open(os.environ['DEV'], os.O_RDONLY | os.O_EXCL)")),
+    Situation("mapped, and its descriptor closed", "has it mapped", holder("mapped")),
+    Situation("mapped by another node", "has it mapped", holder("mapped_by_another_node")),
+    Situation("registered with an io_uring, and its descriptor closed", "has it in an io_uring", holder("ring")),
+    Situation("registered with an io_uring by another node", "in an io_uring, which cannot be looked at", holder("ring_by_another_node")),
+    Situation("registered with an io_uring that is closed", "an io_uring that cannot be looked at", holder("closed_ring")),
+    Situation("its descriptor is in flight", "has it in a message", holder("in_flight")),
+    Situation("its descriptor is in flight behind another one", "descriptors that cannot be looked at", holder("in_flight_second")),
+    Situation("its descriptor is in flight in a socket that is in flight", "has it in a message", holder("in_flight_in_flight")),
+    Situation("its descriptor is in flight to a server that does not accept", "descriptors that cannot be looked at", holder("in_flight_to_a_listener")),
+    Situation("open for writing in a thread with a table to itself", "has it open for writing", holder("thread")),
+    Situation("open for writing by a process whose first thread has ended", "has it open for writing", holder("thread_without_a_leader")),
+    Situation("its SCSI generic node is open", "is in use as /dev/sg9", **opened_node("scsi_generic/sg9")),
+    Situation("its node for block commands is open", "is in use as /dev/0:0:0:0", **opened_node("bsg/0:0:0:0")),
+    Situation("its PCI function is to be a virtual machine's", "is to be given to vfio-pci",
+              arrange=BEHIND_PCI + "echo vfio-pci >$pci/driver_override"),
+    Situation("a virtual machine has a virtual function of its controller", "vfio-pci has a virtual function",
+              arrange=BEHIND_PCI + "mkdir -p $pci/virtfn0 $SYS/drivers/vfio-pci; ln -s $SYS/drivers/vfio-pci $pci/virtfn0/driver"),
+    Situation("its PCI function is that of a virtual machine that is off", "guest.xml: 0000:01:00.0",
+              arrange=BEHIND_PCI + named("etc/libvirt/qemu/guest.xml", "<address domain='0x0000' bus='0x01' slot='0x00' function='0x0'/>")),
+    Situation("a USB gadget serves it", "a USB gadget serves it",
+              arrange="rm $SYS/kernel; lun=$SYS/kernel/config/usb_gadget/g1/functions/mass_storage.0/lun.0; mkdir -p $lun; echo $DEV >$lun/file"),
+    Situation("read by what no list shows", "was read or written", holder("reader")),
     Situation("a device-mapper volume upon it", "is in use: dm-",
               "dmsetup create joulerig-hostile-$NAME --table \"0 2048 linear $DEV 0\"", needs=("dmsetup version",)),
     Situation("partitions that the kernel has read", "has partitions",
@@ -110,7 +164,39 @@ SITUATIONS = [
               arrange="mkdir -p $ETC/mdadm; echo \"ARRAY /dev/md0 devices=/dev/none,$DEV\" >$ETC/mdadm/mdadm.conf"),
     Situation("named in zpool.cache", "zpool.cache: ",
               arrange="mkdir -p $ETC/zfs; printf '\\000\\000path\\000%s\\000\\000' $DEV >$ETC/zfs/zpool.cache"),
-    Situation("named as the place of hibernation", "resumes from after hibernation",
+    Situation("named in fstab by a partition that is not there", "fstab: ", arrange=named("etc/fstab", "${DEV}p1 /srv ext4 noauto 0 2")),
+    Situation("named in fstab by a link that is not there", "fstab: ",
+              arrange=named("etc/fstab", "/dev/disk/by-id/ata-DISK_HOSTILE-1-part1 /srv ext4 noauto 0 2")),
+    Situation("named in a mount unit", "srv-data.mount: ", arrange=named("etc/systemd/system/srv-data.mount", "[Mount]\nWhat=$DEV\nWhere=/srv/data")),
+    Situation("named in a swap unit", "swap: ", arrange=named("run/systemd/system/dev-disk.swap", "[Swap]\nWhat=/dev/disk/by-id/ata-DISK_HOSTILE-1")),
+    Situation("named by the name of a swap unit", "dev-$NAME.swap|dev-loop", arrange=named("usr/lib/systemd/system/dev-$NAME.swap", "[Swap]\nPriority=5")),
+    Situation("named by the escaped name of a swap unit", "swap: hostile.1",
+              arrange=named("etc/systemd/system/dev-disk-by\\x2did-ata\\x2dDISK_HOSTILE\\x2d1.swap", "[Swap]\nPriority=5")),
+    Situation("named in a unit that needs it", "backup.service: ", arrange=named("etc/systemd/system/backup.service", "[Unit]\nBindsTo=dev-$NAME.device")),
+    Situation("named in a drop-in of a unit", "10-where.conf: ", arrange=named("etc/systemd/system/srv.mount.d/10-where.conf", "[Mount]\nWhat=$DEV")),
+    Situation("a disk of a virtual machine that is off", "guest.xml: ",
+              arrange=named("etc/libvirt/qemu/guest.xml", "<disk type='block'><source dev='$DEV'/></disk>")),
+    Situation("a disk of a Proxmox machine that is off", "100.conf: ", arrange=named("etc/pve/qemu-server/100.conf", "scsi1: $DEV,size=64M")),
+    Situation("a disk of an Incus instance that is off", "db.bin: ", arrange=named("var/lib/incus/database/global/db.bin", "source$DEV\t")),
+    Situation("given to a container that is off", "hostconfig.json: ",
+              arrange=named("var/lib/docker/containers/12ab/hostconfig.json", '{"Devices":[{"PathOnHost":"$DEV"}]}')),
+    Situation("a target that is not started", "saveconfig.json: ",
+              arrange=named("etc/target/saveconfig.json", '{"storage_objects": [{"dev": "$DEV", "plugin": "block"}]}')),
+    Situation("a target that is not started, with slashes escaped", "saveconfig.json: ",
+              arrange=named("etc/rtslib-fb-target/saveconfig.json", '{"dev": "\\/dev\\/$NAME"}')),
+    Situation("a target of tgt that is not started", "disk.conf: ", arrange=named("etc/tgt/conf.d/disk.conf", "backing-store $DEV")),
+    Situation("served by an nbd-server that is not started", "nbd-server/config: ", arrange=named("etc/nbd-server/config", "[disk]\nexportname = $DEV")),
+    Situation("named in a map of autofs", "auto.data: ", arrange=named("etc/auto.data", "disk -fstype=ext4 :$DEV")),
+    Situation("named in LVM's list of devices", "system.devices: ",
+              arrange=named("etc/lvm/devices/system.devices", "IDTYPE=sys_serial IDNAME=HOSTILE-1 DEVNAME=/dev/none PVID=none")),
+    Situation("where a zram device writes to after the next boot", "zram-generator.conf: ",
+              arrange=named("etc/systemd/zram-generator.conf", "[zram0]\nwriteback-device=$DEV")),
+    Situation("the disk of a DRBD resource that is down", "r0.res: ", arrange=named("etc/drbd.d/r0.res", "on bench1 { disk $DEV; }")),
+    Situation("a ceph OSD's disk, by a link", "osd/ceph-0/block: ",
+              arrange="mkdir -p $DIR/var/lib/ceph/osd/ceph-0; ln -s /dev/disk/by-id/ata-DISK_HOSTILE-1 $DIR/var/lib/ceph/osd/ceph-0/block"),
+    Situation("named on the kernel's command line", "cmdline: ",
+              arrange="cp /proc/cmdline $DIR/cmdline; echo systemd.mount-extra=$DEV:/srv >>$DIR/cmdline; mount --bind $DIR/cmdline /proc/cmdline"),
+    Situation("named as the place of hibernation", "conf.d/resume: ",
               arrange="mkdir -p $ETC/initramfs-tools/conf.d; echo RESUME=$DEV >$ETC/initramfs-tools/conf.d/resume"),
     # --- not the declared one
     Situation("another serial", "no drive with serial", declared={"serial": "HOSTILE-9"}),
@@ -187,16 +273,23 @@ SITUATIONS = [
     Situation("the rig's record cannot be read", "drives.json: cannot be read", arrange="echo '{' >$DIR/drives.json"),
     # --- checks that cannot be made
     Situation("no /etc/fstab to be read", "fstab: cannot be read", arrange="mkdir -p $ETC/fstab"),
+    Situation("a target's configuration that cannot be read", "saveconfig.json: cannot be read",
+              arrange="mkdir -p $ETC/target; truncate -s 65M $ETC/target/saveconfig.json"),
 ]  # fmt: skip
 
 
+RECORDS = ("", "killed", "killed power cut", "adopted")
+# Whose own record of drives is what refuses it.
+WITH_A_RECORD = ("the rig's record is", "adopted, and changed", "the rig's record cannot")
+
+
 class Drive:
-    """Two loop devices, of which the first is the drive under attack."""
+    """Two loop devices with images in memory; the first is the drive under attack."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.image, self.other = folder / "image", folder / "other-image"
-        self.names = []
+        self.names: list[str] = []
         for image in (self.image, self.other):
             image.touch()
             os.truncate(image, 64 * MIB)
@@ -206,8 +299,8 @@ class Drive:
                 subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()[5:]
             )
 
-    def attack(self, situation: Situation) -> dict[str, dict[str, Any]]:
-        """Return what each way came to: {reason, written}."""
+    def attack(self, situation: Situation) -> dict[str, dict[str, dict[str, Any]]]:
+        """Return what each way came to, by record of drives: {reason, written}."""
         description = {
             "folder": str(self.folder), "device": self.names[0], "other": self.names[1],
             **dataclasses.asdict(situation),
@@ -215,7 +308,7 @@ class Drive:
         (self.folder / "situation.json").write_text(json.dumps(description))
         command = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
         command += [sys.executable, "-m", "tests.support.hostile_drive", str(self.folder / "situation.json")]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240)
         assert done.stdout, done.stderr
         return json.loads(done.stdout)
 
@@ -243,40 +336,174 @@ class Drive:
             found += [
                 name
                 for name, file in files.items()
-                if name not in found and (re.search(rf"/{lower}(p\d+)?$", file) or str(self.folder) in file)
+                if name not in found and (re.search(rf"/{lower}(p\d+)?$", file) or self.folder.name in file)
             ]
         return found
 
 
+@contextlib.contextmanager
+def new_drive() -> Iterator[Drive]:
+    # A disk would take most of the time: what is written is synced, and much is. Loads do not see
+    # /dev/shm. By the folder's name within it, a loop device of another namespace is recognised.
+    with tempfile.TemporaryDirectory(prefix="jr") as mount:
+        subprocess.run(["mount", "-t", "tmpfs", "joulerig-hostile", mount], check=True)
+        folder = Path(mount) / Path(mount).name
+        folder.mkdir()
+        made = Drive(folder)
+        try:
+            yield made
+        finally:
+            made.close()
+            subprocess.run(["umount", "--lazy", mount], check=True)
+
+
 @pytest.fixture
-def drive(tmp_path: Path) -> Iterator[Drive]:
-    made = Drive(tmp_path)
-    yield made
-    made.close()
+def drive() -> Iterator[Drive]:
+    with new_drive() as made:
+        yield made
+
+
+def attacked(situation: Situation) -> dict[str, dict[str, dict[str, Any]]]:
+    with new_drive() as drive:
+        return drive.attack(situation)
+
+
+@pytest.fixture(scope="module")
+def attacks(request: pytest.FixtureRequest) -> Iterator[dict[str, Future[Any]]]:
+    """Try the selected situations, two at a time; give the results by name."""
+    pool = ThreadPoolExecutor(2)
+    try:
+        yield {
+            one.callspec.id: pool.submit(attacked, one.callspec.params["situation"])
+            for one in request.session.items
+            if "situation" in getattr(getattr(one, "callspec", None), "params", {})
+            and one.path == request.path
+            and not lacking(one.callspec.params["situation"])
+        }
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def lacking(situation: Situation) -> str:
+    """Return the command that shows that a situation cannot be made here, or an empty text."""
+    failed = (
+        one for one in situation.needs if subprocess.run(one, shell=True, capture_output=True).returncode
+    )
+    return next(failed, "")
+
+
+def check_untouched(attacks: dict[str, Future[Any]], request: pytest.FixtureRequest, situation: Situation):
+    if command := lacking(situation):
+        pytest.skip(f"{command}: fails here; it is needed to make the situation")
+    found = attacks[request.node.callspec.id].result()
+    assert set(found) == set(situation.records), found
+    for kind, ways in found.items():
+        for way, one in ways.items():
+            # A machine that is short of memory swaps to a drive that is in use as swap.
+            assert one["written"] <= one["swapped_out"], (kind, way, one)
+            if way == "provisioning":  # it looks at identity alone, and changes nothing
+                continue
+            assert re.search(situation.words, one["reason"]), (kind, way, one)
+            assert "\n" not in one["reason"], (kind, way, one)
 
 
 def test_a_blank_drive_is_written_by_every_way(drive: Drive):
     """Else the tests below could not fail."""
-    found = drive.attack(Situation("blank", ""))
+    found = drive.attack(Situation("blank", ""))[""]
     for way, one in found.items():
         if way not in ("power cut: write", "power cut: survey", "provisioning"):
             assert one["written"] > 0, (way, one)
 
 
-@pytest.mark.parametrize("situation", SITUATIONS, ids=[one.name for one in SITUATIONS])
-def test_nothing_is_written_to_a_drive(drive: Drive, situation: Situation):
-    for command in situation.needs:
-        if subprocess.run(command, shell=True, capture_output=True).returncode:
-            pytest.skip(f"{command}: fails here; it is needed to make the situation")
-    found = drive.attack(situation)
-    assert "not made" not in found, found
+@pytest.mark.long
+def test_a_drive_that_is_only_read_is_written_by_every_way(drive: Drive):
+    """As udev and smartd read it; what processes do with other devices is no use of it either."""
+    found = drive.attack(Situation("read", "", holder("harmless")))[""]
     for way, one in found.items():
-        # A machine that is short of memory swaps to a drive that is in use as swap.
-        assert one["written"] <= one["swapped_out"], (way, one)
-        if way == "provisioning":  # it looks at identity alone, and changes nothing
-            continue
-        assert re.search(situation.words, one["reason"]), (way, one)
-        assert "\n" not in one["reason"], (way, one)
+        if way not in ("power cut: write", "power cut: survey", "provisioning"):
+            assert one["written"] > 0, (way, one)
+
+
+# One of each kind for `make test`; each row takes the rig's commands seconds.
+IN_MAKE_TEST = {
+    "mounted", "a partition that is swapped to", "open for writing by another node",
+    "named in a mount unit", "a loop device upon it, whose file system is mounted",
+    "run that is killed under load, then ext4", "adoption, then a mount",
+}  # fmt: skip
+
+
+def rows(situations: list[Situation]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(
+        "situation",
+        [
+            pytest.param(one, id=one.name, marks=[] if one.name in IN_MAKE_TEST else [pytest.mark.long])
+            for one in situations
+        ],
+    )
+
+
+@rows(
+    [
+        one if one.name.startswith(WITH_A_RECORD) else dataclasses.replace(one, records=RECORDS)
+        for one in SITUATIONS
+    ]
+)
+def test_nothing_is_written_to_a_drive(attacks, request, situation: Situation):
+    """Whatever the host has recorded of it: nothing, a change that was killed, an old adoption."""
+    check_untouched(attacks, request, situation)
+
+
+# --- a change of the rig's that was killed, or has ended, is no licence for what comes after it
+
+CHANGES = (
+    "power-cut campaign", "power cut without a survey", "bare power cut without a survey",
+    "mkfs that is killed before it writes", "mkfs that is killed while it writes", "run that is killed under load",
+    "precondition that is killed before it writes", "precondition that is killed",
+    "array that fails before it writes", "array that fails",
+)  # fmt: skip
+PERSONS = {
+    "ext4": ("holds ext4 'THESIS'", "mkfs.ext4 -q -F -L THESIS $DEV", ()),
+    "XFS": (
+        "holds xfs", "TEST_DIR=x TEST_DEV=x QA_CHECK_FS=x mkfs.xfs -q -f $DEV", ("which mkfs.xfs",)
+    ),
+    "LUKS": ("holds crypto_LUKS", magic(0, "LUKS\\272\\276\\000\\001aes"), ()),
+    "raw data": (
+        "data without a signature",
+        "dd if=/dev/urandom of=$DEV bs=1M count=64 iflag=fullblock conv=fsync status=none", (),
+    ),
+    "a little raw data": (
+        "holds", "dd if=/dev/urandom of=$DEV bs=1M count=3 conv=fsync status=none", (),
+    ),
+}  # fmt: skip
+AFTER_CHANGES = [
+    Situation(f"{change}, then {what}", words, make, needs=("which fio", *needs), change=change)
+    for change in CHANGES
+    for what, (words, make, needs) in PERSONS.items()
+]
+AFTER_CHANGES += [
+    Situation(f"adoption, then {what}", "holds ext4 'THESIS'", make, change="adoption")
+    for what, make in (
+        ("another file", "mount $DEV $DIR/mnt; echo 2 >$DIR/mnt/two; umount $DIR/mnt"),
+        ("a mount", "mount $DEV $DIR/mnt; umount $DIR/mnt"),
+    )
+]
+
+
+@rows(AFTER_CHANGES)
+def test_what_a_person_stores_after_a_change_is_theirs(attacks, request, situation: Situation):
+    check_untouched(attacks, request, situation)
+
+
+RESUMED = [
+    Situation(f"{change}, then the next run", "", needs=("which fio",), change=change, ways=("run",))
+    for change in ("adoption", *CHANGES)
+]
+
+
+@rows(RESUMED)
+def test_a_campaign_goes_on_after_a_change_without_a_person(attacks, request, situation: Situation):
+    found = attacks[request.node.callspec.id].result()[""]["run"]
+    assert found["written"] > 0, found
 
 
 def test_a_look_says_what_is_there_and_leaves_no_trace(drive: Drive):
@@ -289,7 +516,7 @@ def test_a_look_says_what_is_there_and_leaves_no_trace(drive: Drive):
         ):  # fmt: skip
             subprocess.run(command, check=True, capture_output=True)
     before = drive.content()
-    look = drive.attack(Situation("looked at", "", look=True))["look"]
+    look = drive.attack(Situation("looked at", "", look=True))[""]["look"]
     assert (drive.content(), look["written"], look["flushes"]) == (before, 0, 0)
     found = look["said"]["found"]["drive"]
     assert found["holds"].startswith("ext4 'photos' (")
@@ -314,4 +541,8 @@ def test_the_number_of_an_open_drive_is_given_to_no_other(drive: Drive):
 
 
 def test_the_situations_are_as_many_as_the_page_says():
-    assert len(SITUATIONS) >= 70
+    assert len(SITUATIONS) > 100
+
+
+def test_the_rows_of_make_test_are_there():
+    assert {one.name for one in (*SITUATIONS, *AFTER_CHANGES, *RESUMED)} >= IN_MAKE_TEST

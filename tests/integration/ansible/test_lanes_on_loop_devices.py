@@ -27,7 +27,7 @@ pytestmark = [
 
 # Each run is a process, as on a host. The one that is to be killed is, once both load their drives.
 PROGRAM = """
-import contextlib, json, os, signal, sys, time
+import contextlib, json, os, signal, subprocess, sys, time
 from pathlib import Path
 from tests.support.hostile_drive import CLOCK, EXT4, copy_sys
 from ansible.module_utils.joulerig import host_lock, leftovers, pagecache, paths
@@ -81,7 +81,13 @@ def await_loads():
         if fios() < 4:
             since = time.monotonic()
 
-children, taken_down = {}, []
+def fence_in(*args):
+    # And leave a process in the fence, in another session, as a file system in user space does.
+    enter_fence(*args)
+    subprocess.Popen(["sleep", "77"], start_new_session=True)
+
+enter_fence, one_run._fence_in = one_run._fence_in, fence_in
+children, taken_down, services = {}, [], []
 for number, loop in enumerate(asked["loops"], start=1):
     if (process := os.fork()) == 0:
         result = run(number, loop)
@@ -90,7 +96,10 @@ for number, loop in enumerate(asked["loops"], start=1):
     children[number] = process
 if asked["kill"]:
     await_loads()
-    os.kill(children.pop(1), signal.SIGKILL)
+    os.kill(children[1], signal.SIGKILL)
+    os.waitpid(children.pop(1), 0)
+    services = [subprocess.Popen(["unshare", "--mount", *more, "sleep", "88"]) for more in ([], ["--pid", "--fork"])]
+    time.sleep(0.5)
     lane = host_lock.Lane("lanes 7", "drive-1")
     with host_lock.HostLock(20, lane=lane):
         taken_down += leftovers.take_down(lane=lane)
@@ -98,6 +107,7 @@ for process in children.values():
     os.waitpid(process, 0)
 taken_down += leftovers.take_down()
 print(json.dumps({
+    "services": [one.poll() for one in services],
     "results": {path.stem[-1]: json.loads(path.read_text()) for path in folder.glob("result-*.json")},
     "taken_down": taken_down,
     "dropped": os.path.exists(pagecache.DROP),
@@ -174,9 +184,12 @@ def test_a_run_that_is_killed_leaves_the_other_one_whole(loops, tmp_path):
     found = execute(loops, tmp_path, seconds=8, kill=True)
     [(number, result)] = found["results"].items()
     assert (number, result["status"], result["reason"]) == ("2", "ok", "")
-    *ended, setting = found["taken_down"]
+    *ended, setting, recorded = found["taken_down"]
     assert setting == f"{tmp_path}/sys/block/{loops[0]}/queue/scheduler put back"
+    assert recorded == "what a killed call left on drive-1 recorded"
     # Its fio dies with it, which may take until after the look at what is left; so may a shell that
-    # was asked for something just then.
-    assert all(re.fullmatch(r"process \d+ \((fio|sh)\) ended", what) for what in ended), ended
+    # was asked for something just then. What it left in its fence is ended; of the other's nothing.
+    assert all(re.fullmatch(r"process \d+ \((fio|sh|sleep|python.*)\) ended", what) for what in ended), ended
+    assert sum("(sleep)" in what for what in ended) == 1
+    assert found["services"] == [None, None]
     assert found["settings"] == [True, True]

@@ -108,6 +108,7 @@ def counts(output: str) -> dict[str, int]:
 RELEASE = play({"joulerig_release": None})
 
 
+@pytest.mark.long
 def test_what_ansibles_modules_change_is_as_before_after_a_release(ansible, tmp_path):
     etc = tmp_path / "etc"
     (etc / "chrony").mkdir(parents=True)

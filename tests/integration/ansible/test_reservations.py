@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import socket
 import subprocess
 import sys
@@ -22,7 +23,7 @@ import yaml
 from joulerig.analysis.results.schema import Status
 from joulerig.rig.campaign import events
 from joulerig.rig.campaign.journal import Journal
-from joulerig.rig.campaign.reservations import asking
+from joulerig.rig.campaign.launch import handed
 from joulerig.rig.common import process
 from tests.support import ROOT
 from tests.support.planned_runs import CAMPAIGN, row
@@ -72,12 +73,16 @@ class Lab:
     def held(self, host: str) -> list[dict]:
         return json.loads(self.file(host).read_text())["held"] if self.file(host).exists() else []
 
-    def start(self, playbook: Path | list, *words: str) -> subprocess.Popen[str]:
+    def start(
+        self, playbook: Path | list, *words: str, data: handed.Handed | None = None
+    ) -> subprocess.Popen[str]:
         if isinstance(playbook, list):
             path = self.folder / "play.yml"
             path.write_text(yaml.safe_dump(playbook))
             playbook = path
         self.events.unlink(missing_ok=True)
+        handing = self.folder / "handed.json"
+        handing.write_text(json.dumps(data or {}))
         environment = {
             **os.environ,
             "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
@@ -88,13 +93,14 @@ class Lab:
             "ANSIBLE_CALLBACKS_ENABLED": "joulerig_events",
             "PYTHONPATH": str(ROOT),
             events.ENVIRONMENT: str(self.events),
+            handed.ENVIRONMENT: str(handing),
         }
         command = [str(BIN / "ansible-playbook"), "-i", str(self.inventory), str(playbook), *words]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
         return subprocess.Popen(command, cwd=ROOT, env=environment, **pipes)
 
-    def play(self, playbook: Path | list, *words: str) -> tuple[int, str]:
-        started = self.start(playbook, *words)
+    def play(self, playbook: Path | list, *words: str, data: handed.Handed | None = None) -> tuple[int, str]:
+        started = self.start(playbook, *words, data=data)
         output, _ = started.communicate(timeout=300)
         return started.returncode, output
 
@@ -121,16 +127,15 @@ def journal(state):
     return made
 
 
-def by_hand(**asked) -> tuple[str, ...]:
-    return "-e", json.dumps({"reservation_asked": asked})
-
-
 def campaigns_part(*, before: str, folder: Path) -> list[dict]:
     """The plays of campaign.yml up to one, without the opening: its facts are given."""
     plays = yaml.safe_load((ROOT / "playbooks/campaign.yml").read_text())
     names = [play["name"] for play in plays]
     used = plays[1 : names.index(before)]
-    facts = {"campaign_folder": str(folder), "campaign_hosts": ["one", "two"]}
+    facts = {
+        "campaign_folder": str(folder), "campaign_hosts": ["one", "two"],
+        "campaign_executor": process.identity(os.getpid()),
+    }  # fmt: skip
     opening = {"hosts": "controller", "gather_facts": False, "tasks": [{"ansible.builtin.set_fact": facts}]}
     for play in used:
         for block in play["tasks"]:
@@ -142,17 +147,19 @@ def campaigns_part(*, before: str, folder: Path) -> list[dict]:
     return [opening, *used]
 
 
+@pytest.mark.long
 def test_a_person_reserves_shows_and_frees_a_host(lab):
-    reserve = by_hand(state="reserve", purpose="a repair", seconds=3600)
-    assert lab.play(ROOT / "playbooks/reservations.yml", "--limit", "one", *reserve)[0] == 0
+    reserve = {"one": {"state": "reserve", "purpose": "a repair", "seconds": 3600}}
+    assert lab.play(ROOT / "playbooks/reservations.yml", "--limit", "one", data=reserve)[0] == 0
     [mine] = lab.held("one")
-    assert (mine["owner"], mine["machine"], mine["purpose"]) == (ME, asking.machine(), "a repair")
+    assert (mine["owner"], mine["machine"], mine["purpose"]) == (ME, process.machine(), "a repair")
     assert lab.held("two") == []
-    lab.play(ROOT / "playbooks/reservations.yml", *by_hand(state="show"))
+    lab.play(ROOT / "playbooks/reservations.yml")
     shown = {event["host"]: event["reply"]["held"] for event in next(events.follow(lab.events))}
     assert [one["purpose"] for one in shown["one"]] == ["a repair"]
     assert shown["two"] == []
-    assert lab.play(ROOT / "playbooks/reservations.yml", "--limit", "one", *by_hand(state="free"))[0] == 0
+    free = {"one": {"state": "free"}}
+    assert lab.play(ROOT / "playbooks/reservations.yml", "--limit", "one", data=free)[0] == 0
     assert lab.held("one") == []
 
 
@@ -192,6 +199,7 @@ def test_a_campaign_reserves_its_hosts(lab, journal):
         assert (mine["campaign"], mine["process"]) == (journal.campaign["id"], process.identity(os.getpid()))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("programs", "expected"), [([], 0), ("no list", 2)], ids=["executor", "role"])
 def test_a_campaign_that_fails_on_its_hosts_frees_them(lab, journal, programs, expected):
     """There is no lab: the executor of each host says so, and the campaign goes on to its end."""
@@ -218,6 +226,7 @@ def test_a_campaign_that_a_drive_refuses_frees_its_hosts(lab, journal):
     assert lab.held("one") == lab.held("two") == []
 
 
+@pytest.mark.long
 def test_a_host_that_may_be_in_a_run_of_the_campaign_is_not_freed(lab, journal):
     run = journal.take("one")
     journal.finish(run["id"], Status.LOST, "host gone", {})  # its attempt has no end yet
@@ -227,6 +236,24 @@ def test_a_host_that_may_be_in_a_run_of_the_campaign_is_not_freed(lab, journal):
     assert code == 2
     assert [one["campaign"] for one in lab.held("one")] == [journal.campaign["id"]]
     assert lab.held("two") == []
+
+
+TAKER = "newbox ffffffffffffffff 00000000-0000-0000-0000-000000000000 4026531836 17 9"
+
+
+@pytest.mark.long
+def test_a_campaign_that_was_taken_over_ends_and_leaves_its_hosts_to_the_one_that_took_it(lab, journal):
+    part = campaigns_part(before="Execute its runs", folder=journal.folder)
+    assert lab.play(part)[0] == 0
+    journal.claim(TAKER, over=journal.claimed)
+    theirs = {**lab.held("one")[0], "machine": "f" * 16, "process": TAKER}
+    lab.put("one", theirs)
+    code, _ = lab.play(part)
+    assert code == -signal.SIGKILL
+    assert lab.failures() == [
+        f"{journal.folder}: process 17 of newbox has taken it over; this one does nothing more"
+    ]
+    assert lab.held("one") == [theirs]
 
 
 def test_a_host_that_a_campaign_does_not_use_may_be_anothers(lab, journal):
@@ -250,19 +277,20 @@ def test_what_changes_a_reserved_host_is_refused_before_it_does(lab, playbook):
 def test_a_drive_of_a_reserved_host_is_looked_at_and_not_adopted(lab):
     lab.put("one", BOB)
     asked = {"names": [], "drives": {}, "arrays": {}}
-    look, adopt = ({"contents_of": {"one": one}} for one in (asked, {**asked, "adopt": {"a": 1}}))
-    assert lab.play(ROOT / "playbooks/contents.yml", "-e", json.dumps(look))[0] == 0
-    assert lab.play(ROOT / "playbooks/contents.yml", "-e", json.dumps(adopt))[0] == 2
+    look, adopt = ({"one": one} for one in (asked, {**asked, "adopt": {"a": 1}}))
+    assert lab.play(ROOT / "playbooks/contents.yml", "--limit", "one", data=look)[0] == 0
+    assert lab.play(ROOT / "playbooks/adopt.yml", "--limit", "one", data=adopt)[0] == 2
     assert lab.failures()[0].startswith("one: is reserved by bob@lab2")
 
 
 def own(process_: str) -> dict:
     return {
-        **BOB, "owner": ME, "machine": asking.machine(), "campaign": "old-1", "created_ns": 5,
+        **BOB, "owner": ME, "machine": process.machine(), "campaign": "old-1", "created_ns": 5,
         "process": process_,
     }  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_release_waits_for_a_campaign_of_another_checkout_and_not_for_one_that_is_gone(lab):
     play = [{"hosts": "one", "gather_facts": False, "tasks": [{"name": "Release", "joulerig_release": None}]}]
     with subprocess.Popen(["sleep", "300"]) as other:

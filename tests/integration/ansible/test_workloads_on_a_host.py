@@ -11,6 +11,7 @@ import threading
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from ansible.module_utils.joulerig import pagecache, phases
@@ -25,6 +26,8 @@ S = 1_000_000_000
 
 class Points:
     """Stands for a run's Phases: keeps what is reported to it."""
+
+    socket = "/run/iod.sock"
 
     def __init__(self):
         self.reported = []
@@ -365,11 +368,18 @@ def test_a_program_that_fails_is_named_as_the_workload(tmp_path, surroundings):
 
 
 def test_a_load_that_is_ended_can_write_its_report_and_its_children_end_with_it(tmp_path):
-    script = "trap 'echo so far > report; exit 9' TERM; sleep 60 & echo $! > child; wait"
-    problem = load.attend("load", ["sh", "-c", script], 1, cwd=tmp_path)
+    script = "trap 'echo so far > report; exit 9' TERM; sleep 61.25 & setsid sleep 61.25 & touch began; wait"
+    seen = []
+
+    def look():
+        if (tmp_path / "began").exists() and not seen:
+            seen.extend(pids_of("sleep 61.25"))
+
+    problem = load.attend("load", ["sh", "-c", script], 2, look, cwd=tmp_path)
     assert problem == "load: still running after its time"
     assert (tmp_path / "report").read_text() == "so far\n"
-    wait_for(lambda: is_dead((tmp_path / "child").read_text()), 20, "the child is dead")
+    assert len(seen) == 2
+    assert pids_of("sleep 61.25") == []
 
 
 def test_a_load_that_does_not_end_is_ended():
@@ -411,32 +421,46 @@ def test_an_interrupt_while_the_load_starts_is_not_lost(tmp_path):
         f"{IMPORT_LOAD}"
         "import os, signal\n"
         "os.register_at_fork(after_in_parent=lambda: os.kill(os.getpid(), signal.SIGINT))\n"
-        "print(load.attend('load', ['sh', '-c', 'echo $$ > pid.new; mv pid.new pid; exec sleep 60'], 60))\n"
+        "print(load.attend('load', ['sleep', '61.5'], 60))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=50
     )
     assert (done.stdout, done.stderr) == ("load: interrupted\n", "")
-    pid = tmp_path / "pid"
-    assert not pid.exists() or is_dead(pid.read_text())
+    assert pids_of("sleep 61.5") == []
 
 
 def test_a_load_dies_with_what_attends_it(tmp_path):
-    code = (
-        f"{IMPORT_LOAD}"
-        "load.attend('load', ['sh', '-c', 'echo $$ > pid.new; mv pid.new pid; exec sleep 60'], 60)\n"
-    )
+    code = f"{IMPORT_LOAD}load.attend('load', ['sh', '-c', 'setsid sleep 61.75 & sleep 61.75'], 60)\n"
     attending = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path)
-    wait_for((tmp_path / "pid").exists, 20, "the load has begun")
+    wait_for(lambda: len(pids_of("sleep 61.75")) == 2, 20, "the load has begun")
     attending.kill()
     attending.wait()
-    wait_for(lambda: is_dead((tmp_path / "pid").read_text()), 20, "the load is dead")
+    wait_for(lambda: not pids_of("sleep 61.75"), 20, "the load is dead")
 
 
-def is_dead(pid):
-    """Whether that process ended, even if its parent has not waited for it."""
-    stat = Path(f"/proc/{int(pid)}/stat")
-    return not stat.exists() or stat.read_text().rsplit(")", 1)[1].split()[0] == "Z"
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("exit 0", ""),
+        ("exit 7", "load: exit 7: no output"),
+        ("echo why >&2; exit 130", "load: exit 130: why"),
+        ("kill -SEGV $$", "load: exit -11: no output"),
+        ("kill -KILL $$", "load: exit -9: no output"),
+        ("(sleep 0.1; exit 3) & exit 0", ""),
+    ],
+)
+def test_the_way_a_load_ends_is_reported(script, why):
+    assert load.attend("load", ["sh", "-c", script], 60) == why
+
+
+def pids_of(command):
+    """The processes that execute `command`, by the numbers that they have here."""
+    found = []
+    for process in psutil.process_iter(["cmdline", "status"]):
+        if process.info["cmdline"] == command.split() and process.info["status"] != psutil.STATUS_ZOMBIE:
+            found.append(process.pid)
+    return found
 
 
 # --- caches

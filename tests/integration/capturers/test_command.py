@@ -73,6 +73,7 @@ def test_over_range_is_infinite_and_what_is_missing_is_no_number(capture):
     assert math.isnan(none)
 
 
+@pytest.mark.timed
 def test_polled_readings_have_the_time_at_which_they_came(capture):
     text = """
         import json, time
@@ -91,6 +92,7 @@ def test_polled_readings_have_the_time_at_which_they_came(capture):
     assert sorted(apart)[len(apart) // 2] == pytest.approx(0.02, abs=0.01)
 
 
+@pytest.mark.timed
 def test_readings_that_a_program_holds_back_have_the_time_that_it_gives_them(capture):
     text = """
         import time

@@ -45,11 +45,14 @@ class Measured:
         self.influx, self.powerd = influx, powerd
 
     def reached(self, **wanted):
-        """Return the first point whose counters are at least these."""
+        """Return the first point that has all its fields and whose counters are at least these.
+
+        InfluxDB takes a point field by field, and answers a query meanwhile.
+        """
 
         def there():
             for row in self.influx.rows("SELECT * FROM power ORDER BY time"):
-                if all((row.get(key) or 0) >= least for key, least in wanted.items()):
+                if None not in row.values() and all(row[key] >= least for key, least in wanted.items()):
                     return row
             return None
 
@@ -72,7 +75,7 @@ def measure(tmp_path, influxd):
             "status_socket": str(tmp_path / "s.sock"),
             "influx": {
                 "url": influxd.url,
-                "database": influxd.database,
+                "database": influxd.power,
                 "username": user,
                 "password_file": str(tmp_path / "password"),
             },

@@ -94,7 +94,7 @@ def test_powersensor3_gives_the_pairs_in_use_by_their_memory():
         assert taken.samples("volts1")[0] == pytest.approx(12.0, abs=step / 0.2)
         start = taken.events()[0]
         assert indices(taken.frames_of("amps0"))[:2000] == list(range(2000))
-        wait_for(lambda: device.asked.endswith(b"T"), 10, "it is left stopped")
+        wait_for(lambda: device.asked.endswith(b"T"), 60, "it is left stopped")
     assert (start["vendor"], start["samplerate_hz"]) == ("PowerSensor3", 20_000)
 
 

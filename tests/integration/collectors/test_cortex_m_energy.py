@@ -79,4 +79,5 @@ def test_joules_of_the_power_daemon_bound_the_true_energy(tmp_path, monkeypatch)
             f"bounds {low:.4f} to {high:.4f} J, {ended['lost'] - begun['lost']} samples lost"
         )
         assert low - at_steps <= true <= high + at_steps
-        assert joules > 0.3 * true
+        came = ended["samples"] - begun["samples"]
+        assert joules > 0.5 * true * min(came / ticks.sum(), 1) > 0  # a busy host takes what it can

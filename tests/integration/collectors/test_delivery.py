@@ -38,7 +38,7 @@ def configuration(folder, influxd, emulator):
         "points_per_second": POINTS_PER_SECOND,
         "influx": {
             "url": influxd.url,
-            "database": influxd.database,
+            "database": influxd.power,
             "username": influxd.writer[0],
             "password_file": str(folder / "password"),
         },
@@ -173,6 +173,7 @@ def test_an_outage_of_influxdb_loses_no_point_and_doubles_no_energy(tmp_path, in
         assert writer_lines > 2 * 13 * POINTS_PER_SECOND
 
 
+@pytest.mark.long
 def test_a_full_disk_loses_points_but_neither_samples_nor_energy(tmp_path, influxd):
     """The spool's disk is full while InfluxDB is away: later points make up for missing ones."""
     state = tmp_path / "powerd"
@@ -237,6 +238,7 @@ def test_a_full_disk_loses_points_but_neither_samples_nor_energy(tmp_path, influ
         assert absent == dropped, (writer, powerd.log_path.read_text())
 
 
+@pytest.mark.long
 def test_an_influxdb_that_answers_wrongly_gets_each_point_once(tmp_path, influxd):
     """5xx, lost answers and late ones, in front of a real InfluxDB."""
     faulty = subprocess.Popen(
@@ -269,6 +271,7 @@ def test_an_influxdb_that_answers_wrongly_gets_each_point_once(tmp_path, influxd
         assert fault in met
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("away", [False, True], ids=["influxdb there", "influxdb away"])
 def test_a_powerd_that_is_killed_goes_on_in_its_session_with_a_gap(tmp_path, influxd, away):
     """SIGKILL amid a stream, twice, and a new start: a gap in the books, and no step of energy."""

@@ -78,7 +78,7 @@ def path(tmp_path_factory, influxd_server):
     (folder / "password").write_text(password)
     influx = {
         "url": influxd_server.url,
-        "database": influxd_server.database,
+        "database": influxd_server.power,
         "username": user,
         "password_file": str(folder / "password"),
     }

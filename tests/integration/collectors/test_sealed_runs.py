@@ -38,6 +38,7 @@ def test_sealed_draws_are_read_with_their_key_alone():
         faults.unseal(sealed, b"another")
 
 
+@pytest.mark.long
 def test_the_truth_lies_within_the_bounds_of_a_tap_as_dirty_as_it_is_declared(tmp_path):
     said = []
     found = sealed_runs(2, 43, tmp_path, said.append)
@@ -54,13 +55,22 @@ def test_the_truth_lies_within_the_bounds_of_a_tap_as_dirty_as_it_is_declared(tm
         ("other instrument's serial", "the calibration is of serial"),
         ("dropped peaks", "its amps "),  # do not explain its volts, or only at another instant
         ("doubled blocks", "duplicate"),
-        ("5 ms window shift", "late"),
-        ("warm shunt", "check after the run, 12v: joules are"),
     ],
 )
 def test_a_planted_fault_is_reported(tmp_path, influxd, name, word):
     assert any(word in text for text in planted(name, tmp_path, influxd).reported)
 
 
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [("5 ms window shift", "late"), ("warm shunt", "check after the run, 12v: joules are")],
+)
+def test_a_fault_that_a_check_alone_finds_is_not_reported_by_a_campaign(tmp_path, influxd, name, word):
+    outcome = planted(name, tmp_path, influxd)
+    assert any(word in text for text in outcome.checked)
+    assert outcome.reported == []
+
+
+@pytest.mark.long
 def test_a_load_that_changes_within_a_sample_is_within_the_bounds(tmp_path, influxd):
     assert planted("5 kHz load", tmp_path, influxd).inside

@@ -9,12 +9,16 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import httpx
 import pytest
 
+from joulerig.rig.campaign import origin
+from joulerig.rig.campaign.journal import Journal
 from joulerig.rig.common import process
+from tests.support import ROOT
 from tests.support.dashboard_journal import WritableJournal
 from tests.support.dashboard_server import Dashboard
 from tests.support.programs import free_port, wait_for
@@ -101,7 +105,7 @@ REFUSED = [
     ({}, {"content_type": "text/plain"}, 415, "allowed: application/json"),
     ({"campaign": "x" * 5000}, {}, 413, "more than 4096 bytes"),
     ({"campaign": "x" * 300}, {}, 400, "request: campaign:"),
-    ({"campaign": ".."}, {}, 404, "campaign '..': there is none of this id"),
+    ({"campaign": ".."}, {}, 400, "request: campaign: '..'"),
     ({"campaign": "none"}, {}, 404, "campaign 'none': there is none of this id"),
     ({"action": "wipe"}, {}, 400, "request: action: 'wipe'; allowed: 'pause', 'resume', 'stop' or 'retry'"),
     ({"token": TOKEN}, {}, 400, "request: "),
@@ -157,12 +161,12 @@ def test_without_a_token_there_are_no_controls(tmp_path: Path):
 
 
 def test_a_resumption_that_fails_says_why_and_leaves_the_runs_planned(
-    dashboard: Dashboard, journal: WritableJournal
+    dashboard: Dashboard, journal: WritableJournal, monkeypatch: pytest.MonkeyPatch
 ):
-    journal.database.execute(
-        "UPDATE campaign SET executor = NULL, provenance = ?",
-        (json.dumps({"playbook": "playbooks/demo.yml"}),),
-    )
+    monkeypatch.setenv("JOULERIG_VAR", dashboard.settings["state_dir"])
+    with closing(Journal(journal.folder)) as opened:
+        origin.record(opened, ROOT / "playbooks/demo.yml")
+    journal.database.execute("UPDATE campaign SET executor = NULL")
     assert ask(dashboard, "resume").json()["text"] == "is resumed"
     target = f"{dashboard.url}api/campaign?campaign={NAME}"
 

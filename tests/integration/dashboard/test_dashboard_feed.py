@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from joulerig.analysis.results.influxdb.client import Client
+from joulerig.analysis.results.influxdb.client import Databases
 from joulerig.rig.dashboard.feed import IO, IO_BUCKET_NS, POWER_BUCKET_NS, Ledger, Loads, Phases, Power, tidy
 from tests.support.influxd import Influxd
 
@@ -17,8 +17,8 @@ MS = 1_000_000
 
 
 @pytest.fixture
-def client(influxd: Influxd) -> Client:
-    return Client(influxd.url, influxd.database, *influxd.reader)
+def client(influxd: Influxd) -> Databases:
+    return influxd.databases()
 
 
 @pytest.fixture

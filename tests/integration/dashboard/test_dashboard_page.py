@@ -196,6 +196,7 @@ def test_slow_motion_is_shown_and_time_goes_as_slowly(lab: Lab, slow_lab: LabClo
     assert any(went < took / 4 for went, took, frames in intervals if frames)
 
 
+@pytest.mark.long
 def test_a_chosen_campaign_stays_and_the_newest_is_named(lab: Lab, page: Page):
     now = time.time_ns()
     lab.journal("first-20261101-000000", now - 1000 * SECOND, name="first", virtual=False).plan()
@@ -284,6 +285,7 @@ def test_the_history_leads_to_a_campaign(lab: Lab, page: Page):
     assert page.url.endswith("campaign?campaign=first-20261101-000000")
 
 
+@pytest.mark.long
 def test_volts_and_amps_at_full_rate_are_there_on_demand(lab: Lab, page: Page):
     rail = {"meter": "tap1a", "rail": "12v", "sample_rate_hz": 1000.0, "start_ns": 0}
     lab.powerd.samples = {"rails": [{**rail, "complete": True, "volts": [12.0] * 2000, "amps": [0.5] * 2000}]}
@@ -310,6 +312,7 @@ CONTENT = {  # what is there once a page has been filled
 AXE = ROOT / "rig/dashboard/node_modules/axe-core/axe.min.js"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1600])
 def test_axe_finds_nothing_serious_on_any_page(lab: Lab, page: Page, width: int, scheme: str):

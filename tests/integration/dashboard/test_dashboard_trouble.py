@@ -142,6 +142,7 @@ def test_a_silent_meter_is_named_and_its_rails_show_no_value(lab: Lab, page: Pag
     expect(notices).to_contain_text("the power daemon does not answer")
 
 
+@pytest.mark.long
 def test_a_silent_agent_is_named_and_its_drives_show_no_rate(lab: Lab, page: Page):
     page.goto(lab.dashboard.url)
     writes = page.locator('#drives tr[data-drive="nvme-plp"] td').nth(2)
@@ -182,6 +183,7 @@ def test_a_page_asleep_for_an_hour_recovers(lab: Lab, page: Page, path: str):
     assert page.evaluate("rigNow()") == pytest.approx(time.time(), abs=5), "the lab's time, not the page's"
 
 
+@pytest.mark.long
 def test_a_page_that_the_browser_freezes_recovers(lab: Lab, page: Page):
     page.goto(lab.dashboard.url)
     expect(total(page, "nvme-plp")).to_have_text("5.00")
@@ -195,6 +197,7 @@ def test_a_page_that_the_browser_freezes_recovers(lab: Lab, page: Page):
     expect(page.locator("#link")).to_contain_text("live")
 
 
+@pytest.mark.long
 def test_a_connection_that_dies_in_silence_is_replaced(lab: Lab, page: Page):
     """As through a router that forgets it: nothing comes any more, and nothing closes it."""
     held: list[bool] = []

@@ -10,7 +10,6 @@ import httpx
 import polars as pl
 import pytest
 
-from joulerig.analysis.results.influxdb.client import Client
 from joulerig.rig.dashboard.api import views
 from tests.support.dashboard_server import Dashboard
 from tests.support.influxd import Influxd
@@ -72,11 +71,11 @@ class Counting:
     """A client that counts what it fetches."""
 
     def __init__(self, influxd: Influxd) -> None:
-        self._client = Client(influxd.url, influxd.database, *influxd.reader)
+        self._client = influxd.databases()
         self.rows: list[int] = []
 
-    def query(self, influxql: str) -> pl.DataFrame:
-        frame = self._client.query(influxql)
+    def query(self, influxql: str, *, host: str | None = None) -> pl.DataFrame:
+        frame = self._client.query(influxql, host=host)
         self.rows.append(frame.height)
         return frame
 
@@ -187,6 +186,7 @@ def test_a_range_that_is_none_is_refused_in_one_line(dashboard: Dashboard, query
     assert (answer.status_code, answer.text) == (400, f"{why}\n")
 
 
+@pytest.mark.long
 def test_an_influxdb_that_is_away_is_said_and_what_was_seen_stays(tmp_path, influxd: Influxd):
     dashboard = Dashboard(tmp_path, influxd.url)
     dashboard.start()

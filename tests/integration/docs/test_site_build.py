@@ -6,9 +6,12 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 from tests.support import ROOT
 
 
+@pytest.mark.long
 def test_the_site_builds_with_every_link_and_anchor_resolved(tmp_path):
     built = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", tmp_path / "site"],

@@ -160,6 +160,7 @@ def test_says_what_it_is(prompt_board):
         assert line.ask("TAP:RATE?") == str(RATE_HZ)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("instrument", [0, 1])
 def test_volts_and_amps_are_those_that_were_set_to_the_chips_resolution(board, environment, instrument):
     """The chip rounds down: between the value and one step of the DIRECT format below it."""
@@ -186,6 +187,7 @@ def test_volts_and_amps_are_those_that_were_set_to_the_chips_resolution(board, e
         assert (~any_level[np.argmax(any_level) :]).sum() < 0.1 * RATE_HZ
 
 
+@pytest.mark.long
 def test_streams_both_instruments_without_a_gap(board, environment):
     """Eight channels at once: every sample comes, once and in order, to the end.
 
@@ -236,6 +238,7 @@ def test_a_moment_without_a_conversion_is_a_sample_of_nan_and_is_counted(environ
     assert errors == [errors[0]] * RAILS
 
 
+@pytest.mark.long
 def test_energy_of_a_measurement_is_the_true_energy(board, environment):
     """Known volts and amps, in steps, against joules from libsigrok.
 
@@ -280,6 +283,7 @@ def test_energy_of_a_measurement_is_the_true_energy(board, environment):
         assert true > 20
 
 
+@pytest.mark.long
 def test_a_rail_is_switched_off_and_on_again_and_its_hold_up_is_reported(board, environment):
     steps = Steps(board)
     steps.set(r1=(12000, 2000), r2=(3300, 1000))
@@ -329,6 +333,7 @@ def test_a_rail_is_switched_off_and_on_again_and_its_hold_up_is_reported(board, 
     assert firsts[0] + changes[0] + 1 <= cut + 2
 
 
+@pytest.mark.long
 def test_markers_are_sampled_with_volts_and_amps(board, environment):
     """A marker's edges lie in the samples in which it was moved, by the board's count."""
     steps = Steps(board)
@@ -360,6 +365,7 @@ def test_markers_are_sampled_with_volts_and_amps(board, environment):
             assert firsts[0] + change <= after + 1
 
 
+@pytest.mark.long
 def test_a_rail_without_a_chip_has_no_values_and_says_so(environment):
     with Board(rails=3) as board:
         board.set_rail(3, 5000, 1000)

@@ -16,7 +16,7 @@ from joulerig.rig.grafana.dashboard import Dashboard, Lab
 from tests.support import measured_lab
 from tests.support.influxd import Influxd, servers
 
-LAB = Lab("joulerig", "Joulerig", virtual=True)
+LAB = Lab("joulerig", "Joulerig", virtual=True, database=Influxd.database, hosts=Influxd.hosts)
 ALL = {one.name: one for one in dashboards.all_of(LAB)}
 INTERVAL_MS = 1000
 
@@ -29,7 +29,7 @@ class Measured:
 
     def ask(self, query: str) -> dict[str, Any]:
         """Return InfluxDB's reply to what Grafana makes of a query, asked as the user who reads."""
-        wanted = {"db": Influxd.database, "epoch": "ms", "q": self.interpolated(query)}
+        wanted = {"db": Influxd.power, "epoch": "ms", "q": self.interpolated(query)}
         reply = httpx.get(
             f"{self.influxd.url}/query", params=wanted, auth=Influxd.reader, trust_env=False, timeout=30
         )
@@ -87,21 +87,22 @@ def test_a_panels_query_has_values(measured: Measured, query: str) -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_variable_has_values(measured: Measured, name: str) -> None:
-    for variable in ALL[name].variables:
-        values = {row[1] for one in measured.ask(variable.query)["series"] for row in one["values"]}
+    for variable in ALL[name].as_json(LAB)["templating"]["list"]:
+        values = {row[1] for one in measured.ask(variable["query"])["series"] for row in one["values"]}
         expected = {
             "host": measured_lab.HOST,
             "drive": measured_lab.DRIVE,
             "meter": measured_lab.METER,
             "campaign": measured_lab.CAMPAIGN,
         }
-        assert values == {expected[variable.name]}
+        assert values == {expected[variable["name"]]}
 
 
 @pytest.mark.parametrize("kind", ["phases", "runs"])
 def test_a_region_has_text_tags_and_an_end_after_its_beginning(measured: Measured, kind: str) -> None:
     [region] = [one for one in ALL["campaign"].regions if one.name == kind]
-    [series] = measured.ask(region.query)["series"]
+    [made] = [one for one in ALL["campaign"].as_json(LAB)["annotations"]["list"] if one["name"] == kind]
+    [series] = measured.ask(made["query"])["series"]
     [row] = series["values"]
     found = dict(zip(series["columns"], row, strict=True))
     assert all(found[name] for name in (region.text, *region.tags))

@@ -70,6 +70,7 @@ def play(lab: LabFiles, *words: str) -> tuple[int, str]:
     return int(changed), printed
 
 
+@pytest.mark.long
 def test_the_playbook_provisions_once_and_undoes_it(lab: LabFiles, grafana: FakeGrafana) -> None:
     changed, printed = play(lab, "--check")
     assert (changed, grafana.wrote) == (1, [])
@@ -127,7 +128,7 @@ def test_a_password_that_changed_is_sent_again(
 ) -> None:
     provision.present(lab.load())
     influxd.statement("CREATE USER later WITH PASSWORD 'later'")
-    influxd.statement(f"GRANT READ ON {Influxd.database} TO later")
+    influxd.statement(f"GRANT READ ON {Influxd.power} TO later")
     (tmp_path / "reader").write_text("later")
     lab.controller["grafana"]["influxdb_username"] = "later"
     assert provision.present(lab.load()) == ["changed data source"]
@@ -142,7 +143,8 @@ def test_a_user_that_can_write_is_refused(lab: LabFiles, grafana: FakeGrafana, t
     (tmp_path / "reader").write_text(Influxd.writer[1])
     lab.controller["grafana"]["influxdb_username"] = Influxd.writer[0]
     with pytest.raises(
-        UserError, match=r"user 'writer' can write; allowed for Grafana: one that can only read"
+        UserError,
+        match=r"user 'writer' can write to 'joulerig_power'; allowed for Grafana: one that can only read",
     ):
         provision.present(lab.load())
     assert grafana.wrote == []

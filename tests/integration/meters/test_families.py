@@ -20,6 +20,7 @@ def check(taken, channel, mq, unit, value, tolerance):
     return (len(times) - 1) / (times[-1] - times[0])
 
 
+@pytest.mark.timed
 def test_scpi_pps_reads_volts_amps_and_watts_of_an_output(capture):
     with emulated_pps.line() as line:
         taken = capture(f"scpi-pps:conn={line.connection}", ["V2", "I2", "P2"])
@@ -38,6 +39,7 @@ def test_scpi_pps_reads_volts_amps_and_watts_of_an_output(capture):
     assert 85 < sum(rates) < 101
 
 
+@pytest.mark.timed
 def test_scpi_dmm_reads_the_quantity_that_it_was_set_to(capture):
     with emulated_dmm.line() as line:
         driver = f"scpi-dmm:conn={line.connection}"
@@ -53,6 +55,7 @@ def test_scpi_dmm_reads_the_quantity_that_it_was_set_to(capture):
     assert 70 < rate < 101
 
 
+@pytest.mark.timed
 def test_rdtech_dps_reads_volts_amps_and_watts_of_one_exchange(capture):
     with emulated_dps.line() as line:
         taken = capture(f"rdtech-dps:conn={line.connection}", ["V", "I", "P"])
@@ -69,6 +72,7 @@ def test_rdtech_dps_reads_volts_amps_and_watts_of_one_exchange(capture):
     assert max(p - v for v, p in zip(at["V"], at["P"], strict=True)) < 0.02
 
 
+@pytest.mark.timed
 def test_korad_reads_volts_and_amps_one_after_the_other(capture):
     with emulated_korad.line() as line:
         taken = capture(f"korad-kaxxxxp:conn={line.connection}", ["V", "I"], silence=0.8)
@@ -82,6 +86,7 @@ def test_korad_reads_volts_and_amps_one_after_the_other(capture):
     assert all(3.5 < rate < 4.3 for rate in rates)
 
 
+@pytest.mark.timed
 def test_re_load_pro_pushes_volts_and_amps_together(capture):
     with emulated_load.line() as line:
         driver = f"arachnid-labs-re-load-pro:conn={line.connection}"
@@ -94,6 +99,7 @@ def test_re_load_pro_pushes_volts_and_amps_together(capture):
     assert 4 < rate < 5.5
 
 
+@pytest.mark.timed
 def test_re_load_pro_takes_what_a_faster_tap_pushes(capture):
     with emulated_load.line(interval=0.002) as line:
         driver = f"arachnid-labs-re-load-pro:conn={line.connection}"

@@ -65,6 +65,7 @@ def made_up(running, after_seconds):
     return [f for f in running.frames if f.type == ANALOG and f.monotonic_ns > late]
 
 
+@pytest.mark.timed
 @ALL
 def test_an_instrument_that_goes_mute(case, capture):
     with case.emulator.line() as line:
@@ -76,6 +77,7 @@ def test_an_instrument_that_goes_mute(case, capture):
     assert made_up(running, 0.3) == []
 
 
+@pytest.mark.timed
 @ALL
 def test_an_instrument_that_is_unplugged(case, capture):
     with case.emulator.line() as line:
@@ -87,6 +89,7 @@ def test_an_instrument_that_is_unplugged(case, capture):
     assert made_up(running, 0.3) == []
 
 
+@pytest.mark.timed
 @ALL
 def test_a_connection_that_is_reset(case, capture):
     with case.emulator.line() as line:
@@ -101,6 +104,7 @@ def test_a_connection_that_is_reset(case, capture):
     assert any(f.type == ANALOG for f in again.frames), again.error
 
 
+@pytest.mark.timed
 @ALL
 def test_an_instrument_that_never_answers(case, capture):
     with case.emulator.line() as line:
@@ -166,6 +170,7 @@ def test_modbus_finds_its_own_errors(capture, fault):
     assert values(running, "I") == pytest.approx([0.567] * len(values(running, "I")), abs=1e-6)
 
 
+@pytest.mark.timed
 def test_an_empty_block_is_an_end_and_no_sample(capture):
     case = CASES["hameg-hmo"]
     with case.emulator.line() as line:

@@ -158,6 +158,7 @@ def check(bench, before, after, cpu):
     assert cpu < 0.4
 
 
+@pytest.mark.long
 def test_mute_for_a_while(bench):
     instrument = bench.line.instrument
     before, after, cpu = away(
@@ -166,11 +167,13 @@ def test_mute_for_a_while(bench):
     check(bench, before, after, cpu)
 
 
+@pytest.mark.long
 def test_unplugged_and_back(bench):
     before, after, cpu = away(bench, bench.line.unplug, bench.line.plug)
     check(bench, before, after, cpu)
 
 
+@pytest.mark.long
 def test_a_reset_costs_a_second_or_two(bench):
     before = bench.streaming()
     bench.line.reset()
@@ -187,6 +190,7 @@ def test_a_reset_costs_a_second_or_two(bench):
     assert (second["lost"], second["restarts"]) == (0, 0)
 
 
+@pytest.mark.long
 def test_empty_replies_are_a_gap_and_no_energy(bench):
     instrument = bench.line.instrument
     before, after, cpu = away(

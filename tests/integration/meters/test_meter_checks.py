@@ -97,6 +97,7 @@ def test_amps_that_moved_by_five_percent_are_out_of_control_and_the_last_good_ch
     assert f"since {bench.stored[0].at:%Y-%m-%d %H:%M} UTC, the last check in control, are in doubt" in out
 
 
+@pytest.mark.long
 def test_without_a_known_uncertainty_it_has_no_limits_until_there_is_a_chart(bench):
     for amps in (0.5002, 0.4998, 0.5001, 0.4999, 0.5002, 0.4999, 0.5001, 0.4998):
         bench.reads(5.0, amps)
@@ -109,6 +110,7 @@ def test_without_a_known_uncertainty_it_has_no_limits_until_there_is_a_chart(ben
     assert bench.checked()["high"] < 0.005
 
 
+@pytest.mark.long
 def test_another_resistor_begins_another_chart(bench):
     for _ in range(9):
         bench.checked()

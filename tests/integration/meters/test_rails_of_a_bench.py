@@ -216,10 +216,19 @@ def test_a_ppk2_with_stated_volts(tmp_path):
     # What repeats itself to the last digit would be blocks that came twice.
     with Kit(amps=lambda k: 0.54 + 0.02 * (k * 7919 % 1009) / 1009) as kit:
         meter = {"driver": "ppk2", "connection": kit.path, "set": {"millivolts": "5000"}}
+        meter |= {"bandwidth_hz": 40_000}
         rail = {"meter": "m", "volts": "5.00 ± 0.05", "amps": "amps"}
         with running(tmp_path, {"m": meter}, rail) as found:
             status = check(found, 2.75)
-    assert status["joules_high"] - status["joules_low"] >= 0.0199 * status["joules"]
+    assert 0.0199 * status["joules"] <= status["joules_high"] - status["joules_low"] < 0.1 * status["joules"]
+
+
+def test_points_of_an_unknown_bandwidth_and_supply_have_no_bounds(tmp_path):
+    with Sensor() as device:
+        meter = {"driver": "powersensor3", "connection": device.path}
+        with running(tmp_path, {"m": meter}, {"meter": "m", "volts": "volts0", "amps": "amps0"}) as found:
+            status = check(found, 7.5, within=0.03)
+    assert (status["joules_low"], status["joules_high"]) == (None, None)
 
 
 def test_a_powersensor3(tmp_path):

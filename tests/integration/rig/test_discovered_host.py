@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
+from joulerig.rig.common import yaml_text
 from tests.support.contained_lab import run_inside
 from tests.support.programs import built, installed
 
@@ -37,14 +37,14 @@ def steps(tmp_path_factory):
 def test_the_file_describes_the_drive_that_the_host_reads(steps):
     assert steps["discover"]["code"] == 0, steps["discover"]
     assert "h01: 1 drive written to" in steps["discover"]["out"]
-    found = yaml.safe_load(steps["file"])
+    found = yaml_text.parse(steps["file"], "h01.yml")
     [drive] = found["drives"].values()
     assert (drive["serial"], drive["size_bytes"]) == ("CONTAINED-h01", 96 << 20)
     assert drive["wipe_blank"] is False
 
 
 def test_the_controllers_address_is_that_from_which_ssh_came(steps):
-    assert yaml.safe_load(steps["file"])["controller_address"].startswith("127.")
+    assert yaml_text.parse(steps["file"], "h01.yml")["controller_address"].startswith("127.")
 
 
 def test_the_file_is_not_overwritten(steps):

@@ -7,7 +7,7 @@ import json
 import os
 import socket
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -15,6 +15,8 @@ import pytest
 from joulerig.analysis.results.schema import Asked, EventKind
 from joulerig.rig import power
 from joulerig.rig.campaign import opening
+from joulerig.rig.campaign.drive_record import DriveRecord, state_after
+from joulerig.rig.campaign.execution import record
 from joulerig.rig.campaign.execution.executor import Executor
 from joulerig.rig.campaign.execution.holds import Condition
 from joulerig.rig.campaign.execution.host_loop import HostTakenError
@@ -22,10 +24,21 @@ from joulerig.rig.campaign.execution.kernels import InstalledKernel
 from joulerig.rig.campaign.opening import OpenCampaign
 from joulerig.rig.common import process
 from joulerig.rig.common.errors import UserError
-from tests.support.fake_channel import BOOTED, FAILED, GONE, HZ100, OWN, REFUSED, WELL, Channel
+from tests.support.fake_channel import (
+    BEGIN,
+    BOOTED,
+    FAILED,
+    GONE,
+    HZ100,
+    OWN,
+    REFUSED,
+    REPORT,
+    WELL,
+    Channel,
+)  # fmt: skip
 
 # Most tests here are of the loop itself.
-NO_RETRY = dict.fromkeys(["error", "busy", "interrupted", "booted", "host-gone"], "skip")
+NO_RETRY = dict.fromkeys(["error", "busy", "interrupted", "booted", "host-gone", "clock"], "skip")
 
 
 @pytest.fixture
@@ -258,6 +271,40 @@ def test_an_outcome_that_waits_on_the_host_is_collected_by_a_resumption(campaign
     assert attempts(opened) == ["0001.1 ok completed", "0002.1 ok completed", "0003.1 ok completed"]
 
 
+def test_files_of_an_attempt_that_goes_on_stay_and_those_of_an_earlier_one_go(campaign):
+    opened = campaign()
+    with pytest.raises(UserError, match="gone for"):
+        execute(opened, Channel(BOOTED, GONE, gone=999))
+    files = [opened.folder(run) / "kept" for run in opened.journal.runs()[:2]]
+    for file in files:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    resumed = opening.resume_campaign(opened.journal.campaign["id"], opened.lab)
+    execute(OpenCampaign.load(resumed, opened.lab), Channel(knows={"0002.1"}))
+    assert [file.exists() for file in files] == [False, True]
+
+
+def test_what_a_lost_run_wrote_to_its_drive_is_not_known(campaign):
+    """Its begin is noted before the host is asked, and its end never."""
+    opened = campaign()
+    channel = Channel(GONE, gone=999)
+    begun = []
+    channel.after_run = lambda: begun.extend(drive_events())
+    with pytest.raises(UserError, match="gone for"):
+        execute(opened, channel)
+    assert begun == drive_events() == ["began"]
+    assert state_after(recorded_events()).unknown.endswith("-0001")
+
+
+def recorded_events() -> list[dict[str, Any]]:
+    with DriveRecord() as record:
+        return record.events("SERIAL-D")
+
+
+def drive_events() -> list[str]:
+    return [one["event"] for one in recorded_events()]
+
+
 def test_a_host_that_booted_has_lost_its_run(campaign):
     opened, channel = campaign(), Channel(BOOTED)
     assert execute(opened, channel) == 3
@@ -322,7 +369,34 @@ def test_an_outcome_of_a_newer_host_fails_the_run_and_ends_it(campaign):
     with pytest.raises(UserError, match="the host runs a newer Joulerig"):
         execute(opened, Channel({**WELL, "novelty": 1}))
     assert statuses(opened) == ["failed", "planned", "planned"]
-    assert reasons(opened)[0].startswith("its results could not be kept: joulerig_run: returned 'novelty'")
+    assert reasons(opened)[0].startswith("joulerig_run: returned 'novelty'")
+
+
+@pytest.mark.parametrize(
+    ("odd", "reason"),
+    [
+        ({"phases": [{"phase": "workload", "start_ns": "soon", "end_ns": 2}]}, "joulerig_run: returned a wrong phases.0.start_ns: "),
+        ({"status": "splendid"}, "joulerig_run: returned a wrong status: "),
+        ({"health": {"before": None, "after": {"ata_device_statistics": {"pages": [7]}}}},
+         "its results cannot be read: AttributeError: "),
+        ({"health": {"before": None, "after": {"ata_device_statistics": {"pages": 7}}}},
+         "its results cannot be read: TypeError: "),
+        ({"clock": [{"at_ns": BEGIN, "offset_ns": 2**63 - 1, "error_ns": 50}]},
+         "its results cannot be read: OverflowError: "),
+        ({"report": {**REPORT, "jobs": [{**REPORT["jobs"][0], "read": {"total_ios": 2**70, "io_bytes": 0}}]}},
+         "its results cannot be read: OverflowError: "),
+        ({"report": {**REPORT, "jobs": [{**REPORT["jobs"][0], "read": {"total_ios": float("nan"), "io_bytes": 0}}]}},
+         "its results cannot be read: IntegrityError: "),
+    ],
+)  # fmt: skip
+def test_a_report_of_an_odd_shape_fails_its_run_and_the_rest_goes_on(campaign, odd, reason):
+    opened = campaign()
+    assert execute(opened, Channel({**WELL, **odd})) == 3
+    assert statuses(opened) == ["failed", "ok", "ok"]
+    [first, *_] = reasons(opened)
+    assert first.startswith(reason)
+    assert first.isprintable()
+    assert attempts(opened)[0] == "0001.1 failed error"
 
 
 def test_what_a_killed_call_had_left_on_the_host_is_said(campaign):
@@ -599,6 +673,67 @@ def test_what_was_stopped_while_no_controller_was_there_is_attempted_again(campa
     assert attempts(opened) == ["0001.1 failed interrupted", "0001.2 ok completed"]
 
 
+# --- clocks that are set
+
+
+def set_by(*seconds: float) -> Iterator[int]:
+    """The controller's boot by its clock, which is set by so much in each call of a host."""
+    now = 7_000_000_000
+    for step in seconds:
+        yield now
+        now += int(step * 1e9)
+        yield now
+    while True:
+        yield now
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(1.5, "forward by 1.5 s"), (-30, "back by 30 s")])
+def test_a_run_in_which_the_controllers_clock_was_set_is_partial_and_repeated(
+    campaign, monkeypatch, seconds, shown
+):
+    opened, channel = campaign(replicates=2, on_failure={"clock": "retry 1"}), Channel()
+    booted = set_by(seconds)
+    monkeypatch.setattr(process, "boot_ns", lambda: next(booted))
+    execute(opened, channel)
+    assert attempts(opened) == ["0001.1 partial clock", "0001.2 ok completed", "0002.1 ok completed"]
+    assert statuses(opened) == ["ok", "ok"]
+    first = opened.journal._db.execute("SELECT reason FROM attempt WHERE number = 1 LIMIT 1").fetchone()
+    assert first["reason"].startswith(f"the controller's clock was set {shown} in the run")
+    assert any("ended (clock: retry 1 of 1): it is attempted again" in line for line in channel.said)
+
+
+def host_set(seconds: float) -> dict[str, Any]:
+    """The outcome of a run in which the host's clock was set."""
+    first, last = WELL["clock"]
+    moved = int(seconds * 1e9)
+    return {
+        **WELL,
+        "clock": [{**first, "booted_ns": 5}, {**last, "booted_ns": 5 + moved, "offset_ns": -moved}],
+    }
+
+
+@pytest.mark.parametrize("seconds", [1.5, -1.5, 30, -30])
+def test_a_run_in_which_the_hosts_clock_was_set_is_partial_until_it_is_repeated(campaign, seconds):
+    opened = campaign(replicates=1, on_failure={"clock": "skip"})
+    execute(opened, Channel(host_set(seconds)))
+    assert attempts(opened) == ["0001.1 partial clock"]
+    assert "the host's clock was set" in reasons(opened)[0]
+    said: list[str] = []
+    assert record.settle(opened, said.append) == [opened.journal.runs()[0]["id"]]  # nothing completes it
+    assert (statuses(opened), said) == (["partial"], [])
+    resumed = opening.resume_campaign(opened.journal.campaign["id"], opened.lab)
+    execute(OpenCampaign.load(resumed, opened.lab), Channel())
+    assert attempts(opened) == ["0001.1 partial clock", "0001.2 ok completed"]
+
+
+def test_a_clock_that_is_slewed_makes_no_run_partial(campaign):
+    first, last = WELL["clock"]
+    slewed = {**last, "offset_ns": int(500e-6 * (last["at_ns"] - first["at_ns"]))}
+    opened = campaign(replicates=1)
+    execute(opened, Channel({**WELL, "clock": [first, slewed]}))
+    assert attempts(opened) == ["0001.1 ok completed"]
+
+
 # --- who executes it
 
 MINE = process.identity(os.getpid())
@@ -625,14 +760,6 @@ def test_a_process_with_the_number_of_an_earlier_one_does_not_execute_it(campaig
     opened = campaign()
     opened.journal.claim(f"{MINE}0")
     assert opened.journal.executor is None
-
-
-def test_a_process_of_another_machine_counts_as_alive(campaign):
-    opened = campaign()
-    opened.journal.claim("elsewhere boot-1 17 9")
-    assert opened.journal.executor == "elsewhere boot-1 17 9"
-    with pytest.raises(UserError, match="process 17 of elsewhere"):
-        opened.journal.claim(MINE)
 
 
 # --- kernels
@@ -694,3 +821,15 @@ def test_a_run_reserves_its_host_for_its_length(campaign):
     ).execute()
     assert asked[0] == 0.0
     assert asked[1] >= 86400
+
+
+def test_a_run_that_has_begun_ends_though_its_host_is_reserved(campaign):
+    def reserve(seconds: float) -> None:
+        if seconds:
+            raise UserError("bench1: another has reserved it")
+
+    opened, channel = campaign(replicates=1), Channel()
+    Executor(
+        opened, "bench1", channel, {}, reserve=reserve, clock=channel.clock, sleep=channel.sleep
+    ).execute()
+    assert statuses(opened) == ["ok"]

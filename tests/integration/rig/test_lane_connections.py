@@ -130,6 +130,7 @@ def play(tmp_path: Path, connection: str, *, reconnect: bool) -> dict:
     return dict(json.loads((tmp_path / "found.json").read_text()))
 
 
+@pytest.mark.long
 def test_calls_of_several_lanes_are_made_at_the_same_time(tmp_path, connection):
     found = play(tmp_path, connection, reconnect=False)
     assert {number: one[0] for number, one in found["answers"].items()} == {
@@ -141,6 +142,7 @@ def test_calls_of_several_lanes_are_made_at_the_same_time(tmp_path, connection):
     assert found["after"] == "the first connection"
 
 
+@pytest.mark.long
 def test_a_reconnection_of_one_lane_breaks_no_other_ones_call(tmp_path, connection):
     found = play(tmp_path, connection, reconnect=True)
     assert {number: one[0] for number, one in found["answers"].items()} == {

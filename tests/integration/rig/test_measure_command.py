@@ -4,7 +4,7 @@
 import pytest
 
 from joulerig.analysis.results.schema import Phase
-from joulerig.rig.cli.measure import measured
+from joulerig.rig.cli.measure import command, measured
 from joulerig.rig.common.errors import UserError
 from tests.integration.rig.test_record_result import BEGIN, S, power
 
@@ -44,6 +44,24 @@ def test_bounds_are_those_of_a_run(known, influxd):
     assert found.joules_low is None or found.joules_low <= found.joules <= found.joules_high
     [rail] = found.rails
     assert (found.joules_low, found.joules_high) == (rail["joules_low"], rail["joules_high"])
+
+
+@pytest.mark.parametrize("step", [2 * S, -2 * S])
+def test_a_command_in_which_the_controllers_clock_was_set_has_no_joules(known, influxd, monkeypatch, step):
+    counted(influxd)
+    booted = iter([7 * S, 7 * S + step])
+    monkeypatch.setattr(measured.process, "boot_ns", lambda: next(booted))
+    done = measured.here(["true"], known)
+    [found] = measured.energies(known, "bench1", ["fast"], PHASE, done.clock_steps)
+    word = "forward" if step > 0 else "back"
+    assert found.why == [f"the controller's clock was set {word} by 2 s in the run"]
+    assert (found.joules, found.joules_low, found.mean_watts) == (None, None, None)
+    assert {rail["joules"] for rail in found.rails} == {None}
+    assert command.line(found, 4.0).startswith(f"fast: no joules: the controller's clock was set {word}")
+
+
+def test_a_command_in_which_no_clock_was_set_says_nothing_of_it(known):
+    assert measured.here(["true"], known).clock_steps == []
 
 
 def test_without_points_there_are_no_joules(bench, influxd, services_up, monkeypatch):

@@ -9,7 +9,6 @@ import pytest
 from joulerig.analysis.energy import meters
 from joulerig.analysis.results import phases as run_phases
 from joulerig.analysis.results import twin_truth
-from joulerig.analysis.results.influxdb.client import Client
 from joulerig.rig.campaign import measure
 from joulerig.rig.common.errors import UserError
 
@@ -74,7 +73,7 @@ PHASES = [
 
 @pytest.fixture
 def database(influxd):
-    return Client(influxd.url, influxd.database, *influxd.reader)
+    return influxd.databases()
 
 
 def write_rail(
@@ -116,6 +115,7 @@ def streaming(monkeypatch):
     """powerd's word that all meters stream."""
     meters = [{"name": name, "state": "streaming"} for name in ("tap1", "tap2")]
     monkeypatch.setattr(measure.services, "powerd_status", lambda: {"meters": meters})
+    monkeypatch.setattr(measure.services, "power_sessions", lambda: frozenset({"s1", "s2"}))
     monkeypatch.setattr(measure, "ARRIVAL_SECONDS", 0.3)
 
 
@@ -125,7 +125,7 @@ def workload(rows):
 
 def test_energy_of_each_phase_and_rail(influxd, database, bench, streaming, tmp_path):
     write_rail(influxd, "fast", "tap1", 5.0)
-    rows, missing = measure.energies(bench, database, "bench1", ["fast"], PHASES, tmp_path / "power.csv")
+    rows, missing, _ = measure.energies(bench, database, "bench1", ["fast"], PHASES, tmp_path / "power.csv")
     assert missing == []
     assert {row["phase"]: row["joules"] for row in rows} == {
         "idle": pytest.approx(10.0),
@@ -161,7 +161,7 @@ def test_points_that_never_arrive_whole_are_not_waited_for_without_end(
 ):
     write_rail(influxd, "fast", "tap1", 5.0, seconds=range(601))
     write_rail(influxd, "fast", "tap1", 5.0, seconds=range(601, 1001), fields=("watts",))
-    rows, missing = measure.energies(bench, database, "bench1", ["fast"], PHASES, tmp_path / "power.csv")
+    rows, missing, _ = measure.energies(bench, database, "bench1", ["fast"], PHASES, tmp_path / "power.csv")
     assert [row["joules"] for row in rows] == [pytest.approx(10.0), None]
     assert missing == ["no energy of fast 12v: interval not covered: the last point is 2 s before its end"]
 
@@ -180,7 +180,9 @@ def campaign_of(bench, calibration=None, **meter):
 
 
 def workload_energy(bench, database, tmp_path, campaign, phases=PHASES):
-    rows, _ = measure.energies(bench, database, "bench1", ["fast"], phases, tmp_path / "power.csv", campaign)
+    rows, _, _ = measure.energies(
+        bench, database, "bench1", ["fast"], phases, tmp_path / "power.csv", campaign
+    )
     return next(row for row in rows if row["phase"] == "workload")
 
 
@@ -260,14 +262,14 @@ def test_the_trace_is_kept_with_the_run(influxd, database, bench, streaming, tmp
 def test_an_arrays_energy_is_that_of_all_its_members(influxd, database, bench, streaming, tmp_path):
     write_rail(influxd, "hdd-1", "tap1", 6.0)
     write_rail(influxd, "hdd-2", "tap2", 7.0)
-    rows, missing = measure.energies(bench, database, "bench1", ["pair"], PHASES, tmp_path / "power.csv")
+    rows, missing, _ = measure.energies(bench, database, "bench1", ["pair"], PHASES, tmp_path / "power.csv")
     assert missing == []
     assert workload(rows) == {"hdd-1": pytest.approx(24.0), "hdd-2": pytest.approx(28.0)}
 
 
 def test_a_rail_without_points_has_no_joules_and_the_reason(influxd, database, bench, streaming, tmp_path):
     write_rail(influxd, "hdd-1", "tap1", 6.0)
-    rows, missing = measure.energies(bench, database, "bench1", ["pair"], PHASES, tmp_path / "power.csv")
+    rows, missing, _ = measure.energies(bench, database, "bench1", ["pair"], PHASES, tmp_path / "power.csv")
     assert workload(rows) == {"hdd-1": pytest.approx(24.0), "hdd-2": None}
     assert missing == ["no energy of hdd-2 12v: no points"]
 
@@ -275,14 +277,14 @@ def test_a_rail_without_points_has_no_joules_and_the_reason(influxd, database, b
 def test_points_of_another_host_or_meter_are_ignored(influxd, database, bench, streaming, tmp_path):
     write_rail(influxd, "fast", "tap1", 5.0, host="bench2")
     write_rail(influxd, "fast", "tap2", 5.0)
-    rows, missing = measure.energies(bench, database, "bench1", ["fast"], PHASES, tmp_path / "power.csv")
+    rows, missing, _ = measure.energies(bench, database, "bench1", ["fast"], PHASES, tmp_path / "power.csv")
     assert workload(rows) == {"fast": None}
     assert missing == ["no energy of fast 12v: no points"]
 
 
 def test_points_that_end_too_early_give_no_joules(influxd, database, bench, streaming, tmp_path):
     write_rail(influxd, "fast", "tap1", 5.0, seconds=range(500))
-    rows, missing = measure.energies(bench, database, "bench1", ["fast"], PHASES, tmp_path / "power.csv")
+    rows, missing, _ = measure.energies(bench, database, "bench1", ["fast"], PHASES, tmp_path / "power.csv")
     assert [row["joules"] for row in rows] == [pytest.approx(10.0), None]
     assert len(missing) == 1
 
@@ -290,7 +292,7 @@ def test_points_that_end_too_early_give_no_joules(influxd, database, bench, stre
 def test_a_new_session_within_a_phase_gives_no_joules(influxd, database, bench, streaming, tmp_path):
     write_rail(influxd, "fast", "tap1", 5.0, seconds=range(600))
     write_rail(influxd, "fast", "tap1", 5.0, seconds=range(600, 1001), session="s2")
-    rows, missing = measure.energies(bench, database, "bench1", ["fast"], PHASES, tmp_path / "power.csv")
+    rows, missing, _ = measure.energies(bench, database, "bench1", ["fast"], PHASES, tmp_path / "power.csv")
     assert workload(rows) == {"fast": None}
     assert len(missing) == 1
 
@@ -299,7 +301,7 @@ def test_a_silent_meter_is_named_and_not_waited_for(influxd, database, bench, mo
     meters = [{"name": "tap1", "state": "silent"}]
     monkeypatch.setattr(measure.services, "powerd_status", lambda: {"meters": meters})
     monkeypatch.setattr(measure, "ARRIVAL_SECONDS", 600)
-    rows, missing = measure.energies(bench, database, "bench1", ["fast"], PHASES, tmp_path / "power.csv")
+    rows, missing, _ = measure.energies(bench, database, "bench1", ["fast"], PHASES, tmp_path / "power.csv")
     assert workload(rows) == {"fast": None}
     assert missing == ["no energy of fast 12v: meter tap1 is silent"]
 
@@ -309,19 +311,19 @@ def test_a_power_daemon_that_is_down_is_named(influxd, database, bench, monkeypa
         raise UserError("powerd does not answer")
 
     monkeypatch.setattr(measure.services, "powerd_status", down)
-    _, missing = measure.energies(bench, database, "bench1", ["fast"], PHASES, tmp_path / "power.csv")
+    _, missing, _ = measure.energies(bench, database, "bench1", ["fast"], PHASES, tmp_path / "power.csv")
     assert missing == ["no energy of fast 12v: meter tap1 is unknown: powerd is not running"]
 
 
 def test_a_drive_without_rails_has_no_energy_to_miss(database, bench, streaming, tmp_path):
     found = measure.energies(bench, database, "bench1", ["bare"], PHASES, tmp_path / "power.csv")
-    assert found == ([], [])
+    assert found == ([], [], [])
 
 
 def test_a_journal_on_a_drive_without_rails_is_missed(influxd, database, bench, streaming, tmp_path):
     write_rail(influxd, "fast", "tap1", 6.0)
     trace = tmp_path / "power.csv"
-    rows, missing = measure.energies(bench, database, "bench1", ["fast", "bare"], PHASES, trace)
+    rows, missing, _ = measure.energies(bench, database, "bench1", ["fast", "bare"], PHASES, trace)
     assert {row["drive"] for row in rows} == {"fast"}
     assert missing == ["no energy of bare: the inventory gives it no rails"]
 
@@ -330,7 +332,7 @@ def test_energy_is_of_a_drive_and_of_its_journals(influxd, database, bench, stre
     write_rail(influxd, "fast", "tap1", 6.0)
     write_rail(influxd, "hdd-1", "tap1", 7.0)
     trace = tmp_path / "power.csv"
-    rows, missing = measure.energies(bench, database, "bench1", ["fast", "hdd-1"], PHASES, trace)
+    rows, missing, _ = measure.energies(bench, database, "bench1", ["fast", "hdd-1"], PHASES, trace)
     assert missing == []
     assert {row["drive"] for row in rows if row["phase"] == "workload"} == {"fast", "hdd-1"}
 
@@ -340,7 +342,7 @@ def test_an_array_with_a_member_that_is_not_measured_says_so(
 ):
     lab_files.drives["hdd-2"]["rails"] = {}
     write_rail(influxd, "hdd-1", "tap1", 6.0)
-    _, missing = measure.energies(
+    _, missing, _ = measure.energies(
         lab_files.load(), database, "bench1", ["pair"], PHASES, tmp_path / "power.csv"
     )
     assert missing == ["no energy of hdd-2: the inventory gives it no rails"]

@@ -45,7 +45,7 @@ def outcomes(project: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[st
     }
     done = subprocess.run(
         [*command, project / USES.relative_to(ROOT)],
-        cwd=project, env=environment, capture_output=True, text=True, timeout=280,
+        cwd=project, env=environment, capture_output=True, text=True, timeout=1200,
     )  # fmt: skip
     assert log.exists(), done.stdout + done.stderr
     found: dict[str, list[str]] = {}
@@ -80,6 +80,8 @@ def test_a_column_is_one_line(project: Path) -> None:
     assert changed == [f"+ {additions.COLUMN}"]
 
 
+@pytest.mark.long
+@pytest.mark.timeout(1500)  # the first one waits for all uses
 @pytest.mark.parametrize("name", NAMES)
 def test_it_is_used(outcomes: dict[str, list[str]], name: str) -> None:
     assert not outcomes[name], "\n".join(outcomes[name])

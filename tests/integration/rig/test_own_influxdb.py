@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,13 @@ from typing import Any
 import httpx
 import pytest
 
-from joulerig.rig.common import files, supervisor
+from joulerig.rig.common import files, paths, supervisor
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.controller import influxdb, services
+from joulerig.rig.doctor import controller
+from joulerig.rig.doctor.finding import Severity
 from joulerig.rig.lab.model import Lab
-from tests.support.influxd import servers
+from tests.support.influxd import Influxd, servers
 from tests.support.lab_files import LabFiles
 
 LAB_ADDRESS = "127.0.0.9"  # an address of this machine that is not where the controller asks by itself
@@ -44,10 +47,10 @@ def ask(access: influxdb.Access, statement: str) -> httpx.Response:
     )
 
 
-def write(access: influxdb.Access) -> int:
+def write(access: influxdb.Access, database: str = "") -> int:
     return httpx.post(
         f"{access.url}/write",
-        params={"db": access.database},
+        params={"db": database or access.database},
         content="power,meter=m watts=1",
         auth=(access.username, access.password),
         trust_env=False,
@@ -71,23 +74,98 @@ def test_each_host_has_its_own_user_that_can_only_write(lab: LabFiles) -> None:
         assert one.url == f"http://{LAB_ADDRESS}:{files.kept_port('influxdb')}"
         assert write(one) == 204
         assert ask(one, "SELECT * FROM power").status_code == 403
-        assert ask(one, "DROP DATABASE joulerig").status_code == 403
+        assert ask(one, f'DROP DATABASE "{one.database}"').status_code == 403
         assert ask(one, "SHOW USERS").status_code == 403
-    reader = influxdb.access(described, "reader")
-    assert "watts" in ask(reader, "SELECT * FROM power").text
-    assert write(reader) == 403
 
 
-def test_grafana_has_a_user_that_can_only_read_and_a_campaign_one_that_can_only_write(lab: LabFiles) -> None:
+def test_each_database_has_one_account_that_writes_it(lab: LabFiles) -> None:
     described = lab.load()
     influxdb.start(described)
-    campaign, grafana = (influxdb.access(described, name) for name in ("campaign", "grafana"))
-    assert (write(campaign), write(grafana)) == (204, 403)
-    assert ask(campaign, "SELECT * FROM power").status_code == 403
-    assert "watts" in ask(grafana, "SELECT * FROM power").text
-    assert ask(grafana, "DROP MEASUREMENT power").status_code == 403
+    users = (*influxdb.WRITERS, *influxdb.READERS)
+    accounts = {user: influxdb.access(described, user) for user in users}
+    accounts |= {host: influxdb.host_access(described, host) for host in described.hosts}
+    writers = {
+        database: [name for name, account in accounts.items() if write(account, database) == 204]
+        for database in influxdb.databases(described)
+    }
+    assert writers == {
+        "joulerig_power": ["powerd"],
+        "joulerig_results": ["campaign"],
+        "joulerig_host_bench1": ["bench1"],
+        "joulerig_host_bench2": ["bench2"],
+    }
+    readers = {
+        name
+        for name, account in accounts.items()
+        for database in writers
+        if "watts" in ask(dataclasses.replace(account, database=database), "SELECT * FROM power").text
+    }
+    assert readers == set(influxdb.READERS)
 
 
+def administer(lab: Lab, statement: str) -> None:
+    admin = dataclasses.replace(
+        influxdb.access(lab, "reader"), username="admin", password_file=files.secret("influxdb-admin")
+    )
+    assert (
+        '"error"'
+        not in httpx.post(
+            f"{admin.url}/query",
+            data={"q": statement},
+            auth=("admin", admin.password),
+            trust_env=False,
+        ).text
+    )
+
+
+def test_a_right_that_an_account_has_too_many_is_taken_away(lab: LabFiles) -> None:
+    described = lab.load()
+    influxdb.start(described)
+    host = influxdb.host_access(described, "bench1")
+    administer(described, 'GRANT WRITE ON "joulerig_power" TO "iod-bench1"')
+    assert write(host, "joulerig_power") == 204
+    assert list(influxdb.wrong_rights(described)) == [
+        f"InfluxDB at {host.url} lets the account of test host bench1 write to 'joulerig_power' (HTTP 204);"
+        " allowed: one that can write to 'joulerig_host_bench1' alone (influxdb.host_token_file)"
+    ]
+    [finding] = controller.CHECKS["accounts"](controller.Seen(described))
+    assert (finding.severity, finding.mend) == (Severity.ERROR, "rig up")
+    influxdb.start(described)
+    assert write(host, "joulerig_power") == 403
+    assert list(influxdb.wrong_rights(described)) == []
+
+
+def test_doctor_reports_points_of_a_session_that_powerd_has_not_had(lab: LabFiles) -> None:
+    described = lab.load()
+    assert list(controller.CHECKS["accounts"](controller.Seen(described))) == [], "nothing is made yet"
+    influxdb.start(described)
+    powerd = influxdb.access(described, "powerd")
+    for session in ("ours", "another"):
+        written = httpx.post(
+            f"{powerd.url}/write",
+            params={"db": powerd.database},
+            content=f'power,rail={session} joules=1,session="{session}"',
+            auth=(powerd.username, powerd.password),
+            trust_env=False,
+        )
+        assert written.status_code == 204
+    sessions = paths.var() / "powerd" / "sessions"
+    sessions.parent.mkdir()
+    sessions.write_text("ours\n")
+    [finding] = controller.CHECKS["accounts"](controller.Seen(described))
+    assert finding.severity == Severity.WARNING
+    assert finding.text == "power has points of session 'another', which powerd has not had here"
+
+
+def test_who_reads_can_delete_nothing(lab: LabFiles) -> None:
+    described = lab.load()
+    influxdb.start(described)
+    for name in influxdb.READERS:
+        account = dataclasses.replace(influxdb.access(described, name), database="joulerig_power")
+        assert ask(account, "DROP MEASUREMENT power").status_code == 403
+
+
+@pytest.mark.long
 def test_a_host_that_has_left_the_lab_has_a_user_no_more(lab: LabFiles) -> None:
     left = influxdb.host_access(before := lab.load(), "bench2")
     influxdb.start(before)
@@ -196,6 +274,36 @@ def test_each_host_gets_the_token_that_the_inventory_has_for_it(lab: LabFiles, t
         assert agent["password"] == f"of {host}"
         assert agent["config"]["influx"]["username"] == f"agent-{host}"
         assert "can-read" not in str(agent)
+
+
+def by_url(lab: LabFiles, influxd: Influxd, folder: Path, user: tuple[str, str]) -> Lab:
+    """Return a lab on a server that is there already, where hosts write as `user`."""
+    for name, (_, password) in {"token": influxd.reader, "host-token": user}.items():
+        (folder / name).write_text(password)
+    lab.controller["influxdb"] = {
+        "url": influxd.url,
+        "username": influxd.reader[0],
+        "token_file": str(folder / "token"),
+        "host_username": user[0],
+        "host_token_file": str(folder / "host-token"),
+    }
+    return lab.load()
+
+
+def test_a_lab_whose_hosts_can_write_power_is_refused(
+    lab: LabFiles, influxd: Influxd, tmp_path: Path
+) -> None:
+    described = by_url(lab, influxd, tmp_path, influxd.writer)
+    with pytest.raises(UserError, match="lets the account of test host bench1 write to 'joulerig_power'"):
+        influxdb.start(described)
+
+
+def test_a_lab_whose_hosts_can_write_nothing_is_refused(
+    lab: LabFiles, influxd: Influxd, tmp_path: Path
+) -> None:
+    described = by_url(lab, influxd, tmp_path, influxd.stranger)
+    with pytest.raises(UserError, match=r"does not let .* bench1 write to 'joulerig_host_bench1' \(HTTP 403"):
+        influxdb.start(described)
 
 
 @pytest.mark.parametrize(

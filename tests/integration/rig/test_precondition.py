@@ -172,6 +172,20 @@ def test_a_drive_that_never_gets_there_is_a_result(journal, bench, influxd):
     assert reason.startswith("precondition: not steady after 10 rounds")
 
 
+def test_watts_of_rounds_in_which_the_controllers_clock_was_set_are_not_used(
+    journal, bench, influxd, monkeypatch
+):
+    booted = iter([7 * S, 9 * S])
+    monkeypatch.setattr(preconditioning.process, "boot_ns", lambda: next(booted))
+    run = taken(journal)
+    assert ensure(journal, bench, run, Host(influxd, [1000.0] * 5)) is None
+    verdict = kept(journal, run)["verdict"]
+    assert (verdict["steady"], verdict["judged_on"]) == (True, ["iops"])
+    notes = journal._db.execute("SELECT detail FROM event WHERE event = 'preconditioning'").fetchall()
+    said = [json.loads(one["detail"]).get("why") for one in notes]
+    assert "the controller's clock was set forward by 2 s in the run" in said
+
+
 def test_a_later_run_reuses_it(journal, bench, influxd):
     first, second = taken(journal), None
     assert ensure(journal, bench, first, Host(influxd, [1000.0] * 5)) is None
@@ -219,6 +233,9 @@ def test_a_drive_without_rails_is_judged_on_operations_alone(state, bench, mappi
         ({"status": "not-run", "reason": "fast: busy", "changed": False}, "not-run", "fast: busy"),
         ({"status": "failed", "reason": "clock: no answer", "changed": False}, "failed", "precondition: clock: no answer"),
         ({"msg": "module\nbroke"}, "failed", "precondition: module broke"),
+        ({"status": "ok"}, "failed", "precondition: joulerig_precondition: returned no rounds"),
+        ({"status": "ok", "rounds": [{"number": 1, "ops": 1, "iops": 1.0, "start_ns": 1, "end_ns": 2}]}, "failed",
+         "precondition: joulerig_precondition: returned no clock"),
     ],
 )  # fmt: skip
 def test_where_it_cannot_be_made_the_run_is_not_begun(journal, bench, answer, status, reason):
@@ -310,7 +327,7 @@ def test_a_plan_has_the_preconditions_time_wear_and_energy(bench, mapping):
     without = cost(bench, mapping, None)
     found = cost(bench, mapping, {"passes": 2, "round_seconds": 10, "max_rounds": 6, "reuse_within": 1})
     assert (without.preconditions, found.preconditions) == (0, 1)
-    seconds = 2 * 1e12 / 300e6 + 60
+    seconds = 2 * 1e12 / 300e6 + 60 + campaigns.WATCH_SECONDS
     assert found.precondition_hours == pytest.approx(seconds / 3600)
     assert found.hours - without.hours == pytest.approx(seconds / 3600)
     assert found.terabytes_written - without.terabytes_written == pytest.approx(2 + 15.8e9 * 60 / 1e12)

@@ -121,7 +121,7 @@ def test_powerd_accepts_every_key_of_its_configuration_and_replies_as_declared(t
             )
         ]
         meter = powerd.Meter(
-            name="tap", driver=instrument.driver, timing="stream", sample_rate_hz=1000, samples="window-mean",
+            name="tap", driver=instrument.driver, timing="stream", sample_rate_hz=1000, samples="window-mean", bandwidth_hz=400,
             capturer=[], connection_link="",
             expected=powerd.Expected(serial="EMU0001-A", serial_pattern="-[AB]$", otherwise=""),
             silence_seconds=2, clock_ppm=100, open_seconds=12, fixed_settings=True, set=settings_of(instrument.driver), calibration={"CH1": powerd.Correction(gain=1, offset=0)},

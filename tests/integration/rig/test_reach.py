@@ -15,7 +15,7 @@ import pytest
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.powercut import reach
 from joulerig.rig.powercut.reach import Network
-from tests.support import ROOT
+from tests.support import ROOT, hostile_text
 from tests.support.lab_files import LabFiles
 
 # What is sent to 192.0.2.0/24 goes nowhere, as to a host that is down.
@@ -67,7 +67,15 @@ def test_a_host_is_where_ssh_connects_to(
     lab_files.host["ansible_port"] = 2222
     found = reach.of_host(lab_files.load(), "bench1")
     assert (found._address, found._port) == ("192.0.2.77", 2222)
-    assert calls.read_text() == "-G -p 2222 bench.lab\n"
+    assert calls.read_text() == "-G -p 2222 -- bench.lab\n"
+
+
+def test_a_hosts_address_is_no_option_of_ssh(lab_files: LabFiles, tmp_path: Path) -> None:
+    """By `-E` ssh would write a file."""
+    lab_files.host["ansible_host"] = f"-E{tmp_path}/executed-option"
+    found = reach.of_host(lab_files.load(), "bench1")
+    assert not found.answers()
+    assert hostile_text.executed(tmp_path) == []
 
 
 def test_a_host_behind_another_cannot_be_seen_to_go(

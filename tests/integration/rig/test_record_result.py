@@ -3,17 +3,21 @@
 
 import json
 import os
+import sqlite3
+import time
+from contextlib import closing
+from types import SimpleNamespace
 
 import pytest
 
 from joulerig.analysis.results import processor, progress
-from joulerig.analysis.results.influxdb.client import Client
+from joulerig.analysis.results.influxdb.client import Databases
 from joulerig.rig.campaign import measure, opening
 from joulerig.rig.campaign.execution.outcome import RunOutcome
 from joulerig.rig.campaign.execution.record import record_result, settle
 from joulerig.rig.campaign.journal import Journal
 from joulerig.rig.campaign.opening import OpenCampaign
-from joulerig.rig.common import process
+from joulerig.rig.common import process, wait
 from joulerig.rig.common.errors import UserError
 from tests.support import FIXTURES
 
@@ -229,7 +233,7 @@ def packages(server, watts=20, host="bench1", last=12):
 def test_what_the_processors_drew_stands_with_the_drives_joules(journal, bench, influxd):
     power(influxd)
     packages(influxd)
-    packages(influxd, watts=500, host="another")
+    packages(influxd, watts=500, host="bench2")
     row = recorded(journal, bench, answer())
     found = result(journal, row)
     assert found["cpu_joules"] == pytest.approx(20 * 4.0)
@@ -259,6 +263,25 @@ def test_a_meter_that_lost_too_much_makes_it_partial(journal, bench, influxd):
     assert run["status"] == "partial"
     assert run["reason"] == "meter tap1 lost 10.00 % of 12v; 1 % is allowed"
     assert result(journal, run)["joules"] == pytest.approx(20.0)
+
+
+@pytest.mark.parametrize("step", [{"controller_step_ns": 2 * S}, {"controller_step_ns": -2 * S}])
+def test_a_run_in_which_a_clock_was_set_has_no_joules(journal, bench, influxd, step):
+    """Its points are there, and not where its phases are."""
+    power(influxd)
+    packages(influxd)
+    run = recorded(journal, bench, answer(**step))
+    word = "forward" if step["controller_step_ns"] > 0 else "back"
+    assert run["status"] == "partial"
+    assert run["reason"] == f"the controller's clock was set {word} by 2 s in the run"
+    figures = [result(journal, run), *journal.rows("energy", run["id"])]
+    named = ("joules", "joules_low", "joules_high", "ops_per_joule", "cpu_joules")
+    assert {row[name] for row in figures for name in named if name in row} == {None}
+    assert {row["drive"] for row in figures[1:]} == {"fast"}
+    with closing(sqlite3.connect(journal.folder / "journal.sqlite")) as database:
+        assert database.execute("SELECT cause FROM attempt WHERE run = ?", (run["id"],)).fetchone() == (
+            "clock",
+        )
 
 
 def test_blocks_that_came_twice_came_in_place_of_lost_ones(journal, bench, influxd):
@@ -439,8 +462,21 @@ def test_an_array_is_the_sum_of_its_members(journal, bench, influxd):
     assert (run["status"], result(journal, run)["joules"]) == ("ok", pytest.approx(52.0))
 
 
+def test_points_of_a_session_that_powerd_has_not_had_are_left_out_and_reported(journal, bench, influxd):
+    power(influxd)
+    at = BEGIN + S // 200
+    influxd.write(
+        f'power,meter=tap1,rail=12v,host=bench1,drive=fast watts=1,joules=1e9,samples=1i,session="f\'0" {at}'
+    )
+    run = recorded(journal, bench, answer())
+    assert (run["status"], result(journal, run)["joules"]) == ("ok", pytest.approx(20.0))
+    assert '1 point of session "f\'0", which powerd has not had here, left out' in run["reason"]
+
+
 def test_influxdb_that_is_down_makes_it_partial(journal, bench, monkeypatch):
-    monkeypatch.setattr(measure, "client", lambda lab: Client("http://127.0.0.1:1", "joulerig", "u", "p"))
+    monkeypatch.setattr(
+        measure, "client", lambda lab: Databases("http://127.0.0.1:1", "joulerig", "u", "p", hosts=lab.hosts)
+    )
     run = recorded(journal, bench, answer())
     assert run["status"] == "partial"
     assert run["reason"].startswith("no energy: ")
@@ -538,6 +574,34 @@ def test_energy_that_arrives_later_makes_a_partial_run_ok(journal, bench, influx
         assert [{**row, "run": ""} for row in first] == [{**row, "run": ""} for row in second]
 
 
+def counts(influxd, first, last):
+    """Return what the agent counted, each second, by the host's clock."""
+    influxd.write(
+        *(
+            f"blockio,host=bench1,drive=fast reads={n}i,read_bytes={n}i,writes={n}i,write_bytes={n}i,"
+            f"flushes={n}i,discards=0i {BEGIN + n * S}"
+            for n in range(first, last)
+        )
+    )
+
+
+def test_a_settled_run_has_the_counts_that_its_agent_delivers_last(
+    journal, bench, influxd, late, monkeypatch
+):
+    counts(influxd, -20, -10)
+    slept = []
+
+    def sleep(seconds: float) -> None:
+        if not slept:
+            counts(influxd, -10, 20)
+        slept.append(seconds)
+
+    monkeypatch.setattr(wait, "time", SimpleNamespace(monotonic=time.monotonic, sleep=sleep))
+    assert settled(journal, bench)[0] == []
+    assert slept
+    assert "iod" in {row["source"] for row in journal.rows("io", late["id"])}
+
+
 def test_both_states_of_a_settled_run_are_in_the_journal(journal, bench, late):
     settled(journal, bench)
     rows = journal._db.execute("SELECT detail FROM event WHERE run = ? AND event = 'settled'", (late["id"],))
@@ -554,6 +618,7 @@ def test_what_has_still_not_arrived_leaves_the_run_as_it_was(journal, bench, inf
     assert settled(journal, bench) == ([run["id"]], [])
     assert row_of(journal, run) == run
     assert journal.rows("energy", run["id"]) == before
+    assert not journal._db.execute("SELECT 1 FROM event WHERE event = 'settled'").fetchall()
 
 
 def test_a_settled_campaign_is_settled_again_without_a_change(journal, bench, late):

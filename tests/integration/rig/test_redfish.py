@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from joulerig.rig.common import bounded
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab.switch import Switch
 from joulerig.rig.power import redfish
+from tests.support import hostile_text
 from tests.support.emulated_bmc import PASSWORD, USER, Bmc
 
 
@@ -64,3 +67,39 @@ def test_a_wrong_password_and_a_bmc_that_is_gone_are_one_line(password: Path) ->
             controller(bmc, password).off()
     with pytest.raises(UserError, match=r"bench1: switch: the BMC at .*refused"):
         controller(bmc, password).off()
+
+
+def refusal(bmc: Bmc, password: Path) -> str:
+    """Return why a BMC's power cannot be read; empty where it can, and is neither on nor off."""
+    try:
+        assert controller(bmc, password).state() is None
+    except UserError as refused:
+        text = str(refused)
+        assert text == bounded.one_line(text, 700)
+        return text
+    return ""
+
+
+def test_a_bmc_names_no_other_machine_to_which_the_password_goes(password: Path) -> None:
+    with Bmc() as bmc, Bmc() as other:
+        for path in (f"{other.url}/redfish/v1/Systems/1", f"//{other.url[7:]}/1", "@other/1"):
+            bmc.replies["Systems"] = json.dumps({"Members": [{"@odata.id": path}]}).encode()
+            assert "returned a wrong Members.0.@odata.id" in refusal(bmc, password)
+        assert other.passwords == []
+
+
+WHOLE = {"Systems": {"Members": [{"@odata.id": "/redfish/v1/Systems/1"}]}, "1": {"PowerState": "On"}}
+
+
+@pytest.mark.parametrize("last", WHOLE)
+def test_whatever_a_bmc_replies_is_a_line_or_no_state(password: Path, last: str) -> None:
+    """Texts and other JSON, in place of the whole reply and of each part of it."""
+    with Bmc() as bmc:
+        for odd in [*hostile_text.texts(password.parent).values(), 7, [[]], {}]:
+            for reply in hostile_text.with_each(WHOLE[last], odd):
+                bmc.replies[last] = json.dumps(reply).encode()
+                assert refusal(bmc, password) or last == "1"
+        for content in (b"", b"<html>", b"\xff\xfe", b"[" * 100_000):
+            bmc.replies[last] = content
+            assert "is no JSON" in refusal(bmc, password)
+    assert hostile_text.executed(password.parent) == []

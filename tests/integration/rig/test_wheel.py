@@ -85,7 +85,8 @@ def test_the_wheel_holds_what_a_campaign_needs_and_no_sources_of_programs(wheel)
         "rig/dashboard/templates/index.html", "analysis/report/report.html.j2", "analysis/report/report.css",
     ):  # fmt: skip
         assert "joulerig/" + name in names
-    assert not [name for name in names if name.endswith((".go", "_test.py", ".pyc", ".ts", ".md"))]
+    left_out = (".go", "_test.py", ".pyc", ".ts", ".md", "faults.yml")
+    assert not [name for name in names if name.endswith(left_out)]
 
 
 @pytest.mark.parametrize("folder", ["playbooks", "ansible", "workloads"])
@@ -95,7 +96,9 @@ def test_every_tracked_file_that_is_shipped_is_in_the_wheel(wheel, folder):
     ).stdout.splitlines()
     programs = ("workloads/durawriter/", "workloads/flowop/", "workloads/internal/")
     shipped = {
-        name for name in tracked if not name.endswith((".md", ".go")) and not name.startswith(programs)
+        name
+        for name in tracked
+        if not name.endswith((".md", ".go", "faults.yml")) and not name.startswith(programs)
     }
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {name for name in shipped if f"joulerig/share/{name}" not in names} == set()

@@ -13,6 +13,8 @@ from joulerig.analysis.audit.findings import Finding
 from tests.support.audited_twin import audit
 
 NOT = Finding.NONE
+pytestmark = pytest.mark.long
+
 TWINS = {
     "honest": (["reports=energy,1,3"], {}, None, NOT),
     "20 % off": (["reports=energy,1.2,3"], {}, Verdict.CONTRADICTED, Finding.SCALE),

@@ -122,6 +122,7 @@ class Stretch:
         self.watts = DRAWN.idle_watts + drawn / written * self.rate
 
 
+@pytest.mark.long
 def test_random_writes_over_time_are_the_measured_course(tmp_path):
     """Full, then each page once: fresh, the first round of collection, and behind it.
 

@@ -48,7 +48,7 @@ def test_a_device_goes_when_who_looked_at_its_file_has_gone(twin):
 def test_a_file_system_is_unmounted_when_who_looked_into_it_has_gone(twin):
     ext4 = filesystems.shipped()["ext4"].for_host("ext4")
     with device.LoopDevice(twin.nbd) as loop:
-        device.run(*ext4["mkfs"], loop.path)
+        device.make(loop, ext4)
         with device.mounted(loop, ext4) as folder:
             path = Path(folder) / "file"
             path.touch()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import socket
 
@@ -18,6 +19,7 @@ from joulerig.rig.campaign.execution.host_channel import HostGoneError
 from joulerig.rig.campaign.powercut.cut import Aim
 from joulerig.rig.campaign.powercut.executor import PowerCutExecutor
 from joulerig.rig.cli import results as shown
+from joulerig.rig.common import process
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.dashboard.campaign import journal as dashboard_journal
 from joulerig.rig.dashboard.campaign import state as dashboard_state
@@ -148,6 +150,21 @@ def test_a_cut_is_a_run_whose_operations_are_its_durable_writes(cuts):
         assert (run.phases["workload"].start_ns, run.phases["workload"].end_ns) == (
             cut.durable.start_ns, cut.durable.end_ns,
         )  # fmt: skip
+
+
+@pytest.mark.long
+def test_a_cut_in_which_the_controllers_clock_was_set_says_so_and_is_made_again(cuts, monkeypatch, tmp_path):
+    booted = itertools.chain([7_000_000_000, 9_000_000_000], itertools.repeat(9_000_000_000))
+    monkeypatch.setattr(process, "boot_ns", lambda: next(booted))
+    cuts.execute()
+    assert cuts.statuses == ["partial"] * 3
+    assert cuts.reasons[0] == "the controller's clock was set forward by 2 s in the run"
+    assert "clock" not in "".join(cuts.reasons[1:])
+    assert json.loads(cuts.file(1, "cut.json").read_text())["controller_step_ns"] == 2_000_000_000
+    made = writer.write(cuts.folder, tmp_path / "cuts.zip", HERE)
+    found = {check.name: check.state for check in verify.verify(made.path, HERE)}
+    assert FAILED not in (found["phases"], found["energy"])
+    assert cuts.resume() == 1
 
 
 def test_cuts_are_aimed_as_the_seed_says(cuts):

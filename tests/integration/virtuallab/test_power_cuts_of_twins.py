@@ -86,6 +86,7 @@ def test_a_drive_with_power_loss_protection_loses_nothing(cuts_of, name):
         check_against_truth(cut, truth)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", VOLATILE)
 def test_a_drive_without_loses_nothing_but_what_was_not_flushed(cuts_of, name):
     verdict, cuts, truths = cuts_of(name, CUTS)

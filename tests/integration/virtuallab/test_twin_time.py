@@ -243,6 +243,7 @@ def test_a_hard_disk_seeks_and_turns(tmp_path):
     assert joules["seek"] > 0
 
 
+@pytest.mark.timed
 def test_a_left_alone_drive_dozes_off_and_takes_its_time_to_wake(tmp_path):
     states = [state for state in profile.load("nvme-consumer").power_states if state.idle_seconds]
     with twin_of(tmp_path, "nvme-consumer") as twin:
