@@ -24,7 +24,7 @@ from tests.support.kept_campaign import KeptCampaign
 from tests.support.kills import controllers, end
 from tests.support.lab_driver import FACTORS, Lab, takes_minutes
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(2400), takes_minutes]
+pytestmark = [pytest.mark.lab, pytest.mark.long, pytest.mark.timeout(2400), takes_minutes]
 
 DRIVE, TAP, METER = "sata-consumer", "tap-tap1", "tap1b"
 ON_TAP = 4  # drives

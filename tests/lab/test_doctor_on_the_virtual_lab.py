@@ -6,13 +6,13 @@ from __future__ import annotations
 import json
 
 import pytest
-import yaml
 
+from joulerig.rig.common import yaml_text
 from joulerig.rig.lab import model
 from tests.support import ROOT
 from tests.support.lab_driver import Lab
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.lab, pytest.mark.long, pytest.mark.timeout(600)]
 
 
 def test_a_provisioned_host_has_no_error(lab: Lab) -> None:
@@ -24,8 +24,9 @@ def test_a_provisioned_host_has_no_error(lab: Lab) -> None:
 def test_the_declared_drives_are_those_that_the_host_has(lab: Lab) -> None:
     done = lab.rig("hosts", "discover", "vhost1", "--print")
     assert done.returncode == 0, done.stderr
-    found = {one["serial"]: one for one in yaml.safe_load(done.stdout)["drives"].values()}
-    left_out = [line for line in done.stdout.splitlines() if line.startswith("# - ")]
+    printed = yaml_text.parse(done.stdout, "vhost1.yml")
+    found = {one["serial"]: one for one in printed["drives"].values()}
+    left_out = [line for line in done.stderr.splitlines() if ": left out: " in line]
     declared = model.load(ROOT / "inventory.ini").hosts["vhost1"].drives.values()
     for drive in (one for one in declared if one.interface != "ram"):
         if any(f"serial {drive.serial}," in line and "is in use" in line for line in left_out):

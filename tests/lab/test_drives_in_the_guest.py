@@ -11,7 +11,11 @@ from joulerig.virtuallab import profile
 from tests.support.drive_figures import outermost_bytes_per_second, random_read_us
 from tests.support.lab_driver import Lab
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]  # the lab may have to come up first
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.long,
+    pytest.mark.timeout(900),
+]  # the lab may have to come up first
 
 DRIVE = "hdd-1"
 DEVICE = "/dev/disk/by-id/wwn-0x5000c500b0000001"

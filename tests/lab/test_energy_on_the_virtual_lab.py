@@ -17,7 +17,7 @@ import pytest
 from joulerig.analysis.results import waveform
 from tests.support.lab_driver import FACTORS, WHOLE_LAB, Lab, copied_inventory
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.lab, pytest.mark.long, pytest.mark.timeout(1200)]
 
 LONG = "JOULERIG_ENERGY_RUNS" in os.environ
 RUNS = int(os.environ.get("JOULERIG_ENERGY_RUNS", "4"))  # a multiple of 4

@@ -18,6 +18,7 @@ from tests.support.lab_driver import Lab
 
 pytestmark = [
     pytest.mark.lab,
+    pytest.mark.long,
     pytest.mark.timeout(4500),  # the kernels may have to be built
     pytest.mark.skipif("JOULERIG_KERNELS" not in os.environ, reason="make test-kernels runs these"),
 ]

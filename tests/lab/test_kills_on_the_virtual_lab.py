@@ -36,7 +36,7 @@ from tests.support.lab_driver import FACTORS, WHOLE_LAB, Lab
 from tests.support.programs import wait_for
 from tests.support.ssh_proxy import SshProxy
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(6 * 3600)]
+pytestmark = [pytest.mark.lab, pytest.mark.long, pytest.mark.timeout(6 * 3600)]
 
 MOMENTS = int(os.environ.get("JOULERIG_KILLS", "0"))
 LOAD_SECONDS = int(os.environ.get("JOULERIG_LOAD_SECONDS", "0"))

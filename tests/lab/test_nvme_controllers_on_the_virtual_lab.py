@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from joulerig.analysis.results import campaign as results
-from joulerig.analysis.runs import idle_baseline
+from joulerig.analysis.runs import idle as at_rest
 from joulerig.virtuallab import profile, twins
 from tests.support import ROOT
 from tests.support.lab_driver import FACTORS, Done, Lab
@@ -27,6 +27,7 @@ from tests.support.programs import wait_for
 
 pytestmark = [
     pytest.mark.lab,
+    pytest.mark.long,
     pytest.mark.timeout(3000),
     pytest.mark.skipif("JOULERIG_NVME" not in os.environ, reason="make test-nvme runs these"),
 ]
@@ -154,12 +155,18 @@ def measured(own: OwnControllers, name: str, drive: str, **factors: Any) -> dict
     return {run.factors[list(factors)[-1]]: run for run in results.load(folder).runs}
 
 
+def idle_watts(runs, *levels):
+    """Power at rest of each level's run."""
+    idles = at_rest.by_run(results.load(runs[levels[0]].folder.parents[1]))
+    return [idles[runs[level].id].watts for level in levels]
+
+
 def test_the_power_state_is_a_factor_and_changes_the_watts(own):
     runs = measured(own, "states", "nvme-plp", power_state=[0, 1, 2])
     assert [runs[level].status for level in ("0", "1")] == ["ok", "ok"], [one.reason for one in runs.values()]
     assert runs["2"].status == "not-run"
     assert runs["2"].reason.endswith(": power state 2 is not there; allowed: 0, 1")
-    watts = {level: idle_baseline.idle_watts(runs[level]) for level in ("0", "1")}
+    watts = dict(zip("01", idle_watts(runs, "0", "1"), strict=True))
     idle = profile.load("nvme-enterprise").rails["12v"].idle_watts
     assert watts["0"] == pytest.approx(idle, rel=0.05)
     assert watts["1"] == pytest.approx(THRIFTY_IDLE_WATTS, rel=0.05)
@@ -179,8 +186,8 @@ def test_autonomous_transitions_are_a_factor_and_change_the_watts(own):
     assert [runs[level].status for level in ("off", "any")] == ["ok", "ok"]
     assert runs["1"].status == "not-run"
     assert "no state to rest in that is entered and left within 1 µs" in runs["1"].reason
-    awake, resting = (idle_baseline.idle_watts(runs[level]) for level in ("off", "any"))
-    assert awake > 0.95 * MODEL.rails["3v3"].idle_watts  # and what the layout left the drive to do
+    awake, resting = idle_watts(runs, "off", "any")
+    assert awake == pytest.approx(MODEL.rails["3v3"].idle_watts, rel=0.05)
     assert resting < awake / 2
     for level in ("off", "any"):
         settings = runs[level].settings

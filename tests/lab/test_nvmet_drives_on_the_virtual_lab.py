@@ -25,6 +25,7 @@ from tests.support.programs import wait_for
 
 pytestmark = [
     pytest.mark.lab,
+    pytest.mark.long,
     pytest.mark.timeout(3000),
     pytest.mark.skipif("JOULERIG_NVME" not in os.environ, reason="make test-nvme runs these"),
 ]

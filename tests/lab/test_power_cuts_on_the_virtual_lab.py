@@ -32,6 +32,7 @@ ROUNDS = (
 
 pytestmark = [
     pytest.mark.lab,
+    pytest.mark.long,
     pytest.mark.timeout(3600),
     pytest.mark.skipif(not CUTS, reason="make test-powercut-guest runs these: a minute a cut"),
 ]

@@ -14,6 +14,7 @@ from tests.support.lab_driver import Lab
 
 pytestmark = [
     pytest.mark.lab,
+    pytest.mark.long,
     pytest.mark.timeout(900),
     pytest.mark.skipif("JOULERIG_WORKLOADS" not in os.environ, reason="make test-workloads runs these"),
 ]

@@ -8,7 +8,7 @@ import pytest
 from joulerig.rig.common import supervisor
 from tests.support.lab_driver import FACTORS, Lab, takes_minutes
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.lab, pytest.mark.long, pytest.mark.timeout(1500)]
 
 
 def written(lab: Lab, drive: str) -> tuple[int, int, int]:

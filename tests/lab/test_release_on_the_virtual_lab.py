@@ -14,7 +14,7 @@ import pytest
 from tests.support.host_picture import OWN_MODULES, differences, left_behind, take_picture
 from tests.support.lab_driver import Lab, takes_minutes
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(1500), takes_minutes]
+pytestmark = [pytest.mark.lab, pytest.mark.long, pytest.mark.timeout(1500), takes_minutes]
 
 TRIM = "fstrim.timer"
 

@@ -19,7 +19,7 @@ import yaml
 
 from tests.support.lab_driver import FACTORS, Lab, copied_inventory
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(5400)]
+pytestmark = [pytest.mark.lab, pytest.mark.long, pytest.mark.timeout(5400)]
 long = pytest.mark.skipif("JOULERIG_SLOW_MOTION" not in os.environ, reason="make test-slow-motion does it")
 
 SLOWNESS = (1.0, 5.0, 20.0)

@@ -17,6 +17,7 @@ from tests.support.lab_driver import FACTORS, Lab
 
 pytestmark = [
     pytest.mark.lab,
+    pytest.mark.long,
     pytest.mark.timeout(3000),
     pytest.mark.skipif("JOULERIG_ARRAYS" not in os.environ, reason="make test-arrays runs these"),
 ]
