@@ -122,7 +122,7 @@ def sample_to_pixel(folder: Path, page: Page) -> dict[str, float]:
                 "points_per_second": 100,
                 "influx": {
                     "url": influxd.url,
-                    "database": influxd.database,
+                    "database": influxd.power,
                     "username": influxd.writer[0],
                     "password_file": str(secret),
                     "flush_interval_seconds": 0.25,  # rig/controller/services.py

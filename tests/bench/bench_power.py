@@ -71,7 +71,7 @@ def measure(folder, seconds, bare):
         secret.chmod(0o600)
         access = {
             "url": influx.url,
-            "database": influx.database,
+            "database": influx.power,
             "username": user,
             "password_file": str(secret),
         }

@@ -5,8 +5,11 @@
 
 - how often the interval of a cell's AI holds the truth, in twenty settings (coverage.py)
 - how often comparisons err where nothing differs, and find what does (trust.py)
-- which of twenty planted faults the rig reports, and in how many of sixty sealed runs the truth is
-  within the bounds (sealed/)
+- how often a gate, a series and a bisection name what is not so (between.py)
+- which of twenty planted faults a campaign reports and which a check with a resistor alone, and in
+  how many of sixty sealed runs the truth is within the bounds (sealed/)
+- signals that are hostile to a meter: whether their energy lies within the bounds (hostile/)
+- how often idle power is right or not known, and honest drives are accused (idle.py)
 - the AI of 10,000 runs, compared with pandas (bench_analysis.py)
 
 The statistics are computed while the measurements wait for their loads; the AI has the machine for
@@ -30,16 +33,20 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tests.bench import bench_analysis, coverage, trust
+from tests.bench import bench_analysis, between, coverage, idle, trust
+from tests.bench.hostile import __main__ as hostile
 from tests.bench.sealed.__main__ import measure_all
 from tests.support import ROOT
 
 CELLS = 20_000  # of each setting: its coverage is known to 0.15 %, the bars are 2 % away
 CAMPAIGNS = 1000  # of each line of the comparisons
+BETWEEN = 400  # of each line of gates and series
 SEALED_RUNS = 60
 AI_RUNS = 10_000
-LEAST_SETTINGS, LEAST_PLANTED, LEAST_REPORTED, LEAST_INSIDE = 20, 20, 18, 57
+LEAST_SETTINGS, LEAST_PLANTED, LEAST_INSIDE = 20, 20, 57
+LEAST_REPORTED, LEAST_FOUND = 15, 18  # by a campaign; by that or by a check with a resistor
 REPORTED = "faults_told"  # the name by which readers of the file know it
+BY_CHECK = "faults_by_check_alone"
 MOST_AI_SECONDS = 0.6
 LEAST_POWER_BLOCKS = 5
 
@@ -54,6 +61,7 @@ def statistics(cells: int, campaigns: int) -> dict[str, Any]:
         "null_false_winner_worst": max(one.named for one in several),
         "n1_names_a_winner": max(one.named for one in null if one.blocks == 1),
         "power_10_percent_n5": next(one.right for one in ahead if one.blocks == LEAST_POWER_BLOCKS),
+        **between.figures(between.rates(BETWEEN)),
         "details": {
             "cells_a_setting": cells,
             "campaigns_a_line": campaigns,
@@ -98,18 +106,33 @@ def bars(found: Mapping[str, Any]) -> list[tuple[bool, str]]:
         ("null_false_separation_worst", trust.MOST_SEPARATED),
         ("null_false_winner_worst", trust.MOST_NAMED),
         ("n1_names_a_winner", 0),
+        ("hostile_outside", 0),
+        ("hostile_median_ratio", hostile.MOST_RATIO),
         ("ai_10000_runs_seconds", MOST_AI_SECONDS),
     ):
         judged.append((found[key] <= limit, f"{key}: {found[key]} (bar: at most {limit})"))
+    either = found[REPORTED] + found[BY_CHECK]
+    judged.append(
+        (either >= LEAST_FOUND, f"{BY_CHECK}: {found[BY_CHECK]} (bar: {LEAST_FOUND} with {REPORTED})")
+    )
+    judged += [
+        (
+            share <= between.MOST_WRONG,
+            f"between_campaigns_wrong_worst: {question}: {share} (bar: at most {between.MOST_WRONG})",
+        )
+        for question, share in found["between_campaigns_wrong_worst"].items()
+    ]
     for key, limit in (
         ("power_10_percent_n5", trust.LEAST_FOUND),
         ("planted_faults", LEAST_PLANTED),
         (REPORTED, LEAST_REPORTED),
         ("sealed_runs", SEALED_RUNS),
         ("sealed_inside", LEAST_INSIDE),
+        ("hostile_signals", hostile.LEAST_SIGNALS),
+        ("hostile_chosen_after_the_code", hostile.LEAST_CHOSEN),
     ):
         judged.append((found[key] >= limit, f"{key}: {found[key]} (bar: at least {limit})"))
-    return judged
+    return [*judged, *idle.bars(found)]
 
 
 def measure(seed: int, runs: int = SEALED_RUNS) -> dict[str, Any]:
@@ -121,9 +144,11 @@ def measure(seed: int, runs: int = SEALED_RUNS) -> dict[str, Any]:
             1, multiprocessing.get_context("spawn"), initializer=os.nice, initargs=(19,)
         ) as other,
     ):
-        simulated = other.submit(statistics, CELLS, CAMPAIGNS)
+        simulated = [other.submit(statistics, CELLS, CAMPAIGNS), other.submit(idle.measure)]
         sealed = measure_all(runs, seed, Path(place), lambda text: print(text, flush=True))
-        parts = [simulated.result(), sealed, time_ai(Path(place), AI_RUNS)]
+        (signals := Path(place) / "hostile").mkdir()
+        against = hostile.figures(hostile.measure(signals))
+        parts = [*(one.result() for one in simulated), sealed, against, time_ai(Path(place), AI_RUNS)]
     found: dict[str, Any] = {}
     details: dict[str, Any] = {"cpus": len(os.sched_getaffinity(0))}
     for part in parts:

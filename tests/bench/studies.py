@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The short form of every study on a virtual lab, one after the other: results/bench/studies.json.
 
-With --folder it goes on where it was interrupted: a study whose campaign is over there is judged,
-one that is not is resumed, the others are begun. With --study and --only, a study takes several
-sittings: each of its parts (some drives, workloads or levels) is a campaign, and an entry in the
-file, where the study has the claims of all its parts. Each claim has, over the runs on its drive,
-the slowness of the lab and the fraction of the load in which the drive set the pace, least and
+A study's short form is run once at each factor of slow motion of the ladder that its playbook
+registers; each is a campaign, and an attempt. All attempts stay in the file, and its verdicts are
+of all of them together (tests/bench/studies_file.py). No attempt is begun after the registered
+hours are spent.
+
+With --folder it goes on where it was interrupted: an attempt whose campaign is over there is
+measured, one that is not is resumed, the others are begun. With --study and --only, a study takes
+several sittings: each of its parts (some drives, workloads or levels) is an attempt. --judge runs
+nothing: it judges what the file has, with the attempts of other files that are named, also of files
+of before there were registrations. Each claim of an attempt has, over the runs on its drive, the
+slowness of the lab and the fraction of the load in which the drive set the pace, least and
 greatest, and QEMU's accelerator.
 
 Prints each claim's verdict, and where the reports are. Ends with 1 where a run that was not
@@ -16,14 +22,12 @@ follows from the I/O path alone did not come out as published.
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -32,12 +36,13 @@ from joulerig.analysis import results, studies
 from joulerig.analysis.results.schema import Status
 from joulerig.analysis.runs import pace
 from joulerig.analysis.studies import claims
-from joulerig.analysis.tables import comparisons
+from joulerig.analysis.studies.claims import Verdict
+from joulerig.analysis.studies.registration import Registration
 from joulerig.rig.campaign import playbook as playbooks
+from tests.bench import studies_file
 from tests.support import ROOT
 from tests.support.lab_driver import BIN, Lab
 
-MOST_SECONDS = 43_200  # of one study, whose kernels may have to be built
 TIMED_OUT = 124  # of coreutils' timeout
 
 
@@ -88,27 +93,24 @@ class Part:
         return left
 
 
-def playbook_of(lab: Lab, name: str, slow_motion: float | None, part: Part) -> Path:
-    """Return a study's playbook.
-
-    Of another slow motion than its own where one is given; its short form's part.
-    """
+def playbook_of(lab: Lab, name: str, slow_motion: float, part: Part) -> Path:
+    """Return a study's playbook with a factor of slow motion, of its short form's part."""
     shipped = ROOT / "playbooks" / f"{name}.yml"
-    if slow_motion is None and not part.only:
-        return shipped
     fields = playbooks.mapping(shipped)
-    if slow_motion is not None:
-        fields["slow_motion"] = slow_motion
-    return lab.write_playbook({**fields, "short": part.part_of(fields)})
+    if slow_motion == fields["slow_motion"] and not part.only:
+        return shipped
+    return lab.write_playbook({**fields, "slow_motion": slow_motion, "short": part.part_of(fields)})
 
 
-def repeated(lab: Lab, name: str, slow_motion: float | None, part: Part) -> dict[str, Any]:
-    """Run a study's short form and build its report; its entry of studies.json, and `problems`."""
+def attempted(lab: Lab, name: str, slow_motion: float, part: Part, most_seconds: float) -> dict[str, Any]:
+    """Run a study's short form and build its report; return its attempt of studies.json."""
     began = time.monotonic()
-    before = begun(lab, name)
+    before = begun(lab, name, slow_motion)
+    returncode = 0
     if before is None or not is_over(lab, before):
         playbook = playbook_of(lab, name, slow_motion, part)
-        command = ["timeout", "--signal=INT", "--kill-after=120", str(MOST_SECONDS), BIN / "rig"]
+        limit = str(max(1, round(most_seconds)))
+        command = ["timeout", "--signal=INT", "--kill-after=120", limit, BIN / "rig"]
         done = subprocess.run(
             [*command, *words(playbook, before)],
             cwd=ROOT,
@@ -117,29 +119,39 @@ def repeated(lab: Lab, name: str, slow_motion: float | None, part: Part) -> dict
             stderr=sys.stderr,
         )
         returncode = done.returncode
-    else:
-        returncode = 0
-    opened = begun(lab, name)
+    opened = begun(lab, name, slow_motion)
+    attempt = {"campaign": opened, "part": str(part), "slow_motion": slow_motion, "virtual": True}
     if opened is None:
-        return {"seconds": None, "claims": [], "problems": [f"no campaign was opened (exit {returncode})"]}
+        problem = f"no campaign was opened (exit {returncode})"
+        return {
+            **attempt,
+            "registered": None,
+            "seconds": None,
+            "runs": {},
+            "problems": [problem],
+            "measured": [],
+        }
     built = lab.rig("report", opened, "--format", "html,pdf")
-    folder = lab.results / opened
     problems = [] if built.returncode == 0 else [f"no report: {built.stderr.strip()}"]
     if returncode == TIMED_OUT:
-        problems.append(f"ended after {MOST_SECONDS} s")
-    campaign = results.load(folder)
-    verdicts = judged(campaign)
-    problems += problems_of(name, campaign, verdicts)
+        problems.append(f"ended after {most_seconds:.0f} s: the registered hours are spent")
+    campaign = results.load(lab.results / opened)
+    problems += problems_of(name, campaign, studies.verdicts(campaign))
+    mine = studies.attempt(campaign)
     return {
+        **attempt,
+        "slow_motion": mine.slow_motion,
+        "registered": {key: campaign.definition.get(key) for key in ("registered", "replicates")},
         "seconds": round(time.monotonic() - began, 1),
-        "campaign": opened,
         "runs": {status: sum(run.status == status for run in campaign.runs) for status in Status},
-        "claims": verdicts,
         "problems": problems,
+        "measured": [
+            {**studies_file.measured_row(one), **paced(campaign, one.where)} for one in mine.measured
+        ],
     }
 
 
-def problems_of(name: str, campaign: results.Campaign, verdicts: Sequence[Mapping[str, Any]]) -> list[str]:
+def problems_of(name: str, campaign: results.Campaign, verdicts: Sequence[Verdict]) -> list[str]:
     """Return what is wrong with a study's campaign, a line each.
 
     That is a run that should be ok and is not, and a claim that holds on any machine and does not.
@@ -150,13 +162,11 @@ def problems_of(name: str, campaign: results.Campaign, verdicts: Sequence[Mappin
         if run.status not in (Status.OK, Status.EXCLUDED)
     ]
     for key in (claim.key for claim in studies.STUDIES[name].claims_from_the_io_path):
-        mine = [one for one in verdicts if one["claim"] == key]
+        mine = [one for one in verdicts if one.claim.key == key]
         problems += [
-            f"{key}, {one['where']}: {one['verdict']} ({one['why']})"
-            for one in mine
-            if one["verdict"] == claims.DOES_NOT
+            f"{key}, {one.where}: {one.verdict} ({one.why})" for one in mine if one.verdict == claims.DOES_NOT
         ]
-        if all(one["verdict"] != claims.HOLDS for one in mine):
+        if mine and all(one.verdict != claims.HOLDS for one in mine):
             problems.append(f"{key}: holds nowhere")
     return problems
 
@@ -166,23 +176,19 @@ def words(playbook: Path, begun: str | None) -> list[str]:
     return ["run", "--short", str(playbook), *(["--resume", begun] if begun else [])]
 
 
-def begun(lab: Lab, study: str) -> str | None:
-    """Return the newest campaign of a study in the lab's results; None where there is none."""
+def begun(lab: Lab, study: str, slow_motion: float) -> str | None:
+    """Return a study's newest campaign at this slow motion in the lab's results; None without."""
+    of_campaigns = ((one, results.load(lab.results / one).definition) for one in lab.campaigns())
     mine = [
-        one for one in lab.campaigns() if results.load(lab.results / one).definition.get("study") == study
+        one
+        for one, definition in of_campaigns
+        if (definition.get("study"), definition.get("slow_motion")) == (study, slow_motion)
     ]
     return mine[-1] if mine else None
 
 
 def is_over(lab: Lab, campaign: str) -> bool:
     return results.load(lab.results / campaign).finished_ns is not None
-
-
-def judged(campaign: results.Campaign) -> list[dict[str, Any]]:
-    """Claim, where, verdict, effect, low, high, why and pace of each verdict."""
-    rows = comparisons.claims(campaign, ()).rename({"effect_low": "low", "effect_high": "high"})
-    rows = rows.select("claim", "where", "verdict", "effect", "low", "high", "why")
-    return [{**row, **paced(campaign, row["where"])} for row in rows.to_dicts()]
 
 
 def paced(campaign: results.Campaign, where: str) -> dict[str, Any]:
@@ -198,101 +204,113 @@ def paced(campaign: results.Campaign, where: str) -> dict[str, Any]:
     }
 
 
-def with_entries(
-    before: Mapping[str, Any], found: Mapping[str, dict[str, Any]], part: Part
-) -> dict[str, Any]:
-    """Return the file's entries with those of the studies that were run, or of a part of each."""
-    if not part.only:
-        return {**before, **{name: _continued(before.get(name, {}), one) for name, one in found.items()}}
-    return {**before, **{name: _with_part(before.get(name, {}), one, part) for name, one in found.items()}}
+def seconds_left(registration: Registration, entries: Sequence[studies_file.Entry]) -> float:
+    """Return what is left of the registered hours, after the attempts that ran with them."""
+    mine = [one for one in entries if Registration.read(one["registered"] or {}) == registration]
+    return 3600 * registration.hours - sum(one["seconds"] or 0.0 for one in mine)
 
 
-def _with_part(study: Mapping[str, Any], entry: dict[str, Any], part: Part) -> dict[str, Any]:
-    """Return a study's entry with one of its parts; what was run as a whole before is one, "".
+def run(
+    lab: Lab, name: str, rungs: Sequence[float] | None, part: Part, known: Sequence[studies_file.Entry]
+) -> Iterator[studies_file.Entry]:
+    """Yield a study's attempts at these factors of slow motion; by default all of its ladder.
 
-    A claim is judged by the part that has its runs: others leave it undecided. Of several that
-    decide it, or else of several that measured it, the one that was run last does.
+    Raises ValueError for a factor that is not registered.
     """
-    before = study.get("parts") or ({str(Part()): study} if study else {})
-    others = {name: one for name, one in before.items() if name != str(part)}
-    parts = {**others, str(part): _continued(before.get(str(part), {}), entry)}
-    claims_of: dict[tuple[str, str], dict[str, Any]] = {}
-    for one in parts.values():
-        for claim in one["claims"]:
-            known = claims_of.setdefault((claim["claim"], claim["where"]), claim)
-            if _says(claim) >= _says(known):
-                claims_of[claim["claim"], claim["where"]] = claim
-    runs: Counter[str] = Counter()
-    for one in parts.values():
-        runs.update(one.get("runs", {}))
-    return {
-        "seconds": round(sum(one["seconds"] or 0.0 for one in parts.values()), 1),
-        "runs": dict(runs),
-        "claims": list(claims_of.values()),
-        "problems": [problem for one in parts.values() for problem in one["problems"]],
-        "parts": parts,
-    }
+    registration = Registration.read(studies_file.registered(name))
+    assert registration is not None
+    for k in rungs or ():
+        if k not in registration.ladder:
+            raise ValueError(
+                f"slow motion {k:g} is not registered for {name}; allowed: {registration.ladder}"
+            )
+    found: list[studies_file.Entry] = []
+    for k in rungs or registration.ladder:
+        left = seconds_left(registration, studies_file.merged(known, found))
+        if left <= 0:
+            print(
+                f"{name} at slow motion {k:g}: not begun, the registered {registration.hours:g} h are spent"
+            )
+            continue
+        found.append(attempted(lab, name, k, part, left))
+        yield found[-1]
 
 
-def _continued(before: Mapping[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
-    """Return an entry with the seconds of earlier sittings, if it goes on with their campaign."""
-    campaign = entry.get("campaign")
-    if campaign is None or before.get("campaign") != campaign:
-        return entry
-    return {**entry, "seconds": round(before["seconds"] + entry["seconds"], 1)}
-
-
-def _says(claim: Mapping[str, Any]) -> tuple[bool, bool]:
-    """Return how much is said of a claim: whether it is decided, and whether it was measured."""
-    return claim["verdict"] != claims.OPEN, claim["effect"] is not None
+def print_study(name: str, entry: Mapping[str, Any]) -> None:
+    """Print a study's verdicts, and the problems of its attempts."""
+    print(f"\n{studies.STUDIES[name].title}: {entry['seconds']} s")
+    for claim in entry["claims"]:
+        effect = "" if claim["effect"] is None else f"  {claim['effect']:.3g}"
+        if claim["low"] is not None:
+            effect += f" ({claim['low']:.3g} to {claim['high']:.3g})"
+        print(f"  {claim['verdict']:>14}  {claim['claim']}, {claim['where']}{effect}  {claim['why']}")
+    for problem in entry["problems"]:
+        print(f"  PROBLEM: {problem}")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--study", action="append", choices=[*studies.STUDIES], help="this one alone")
     parser.add_argument(
-        "--slow-motion", type=float, help="seconds that one of the lab lasts; else the studies' own"
+        "--slow-motion",
+        action="append",
+        type=float,
+        metavar="K",
+        help="at this factor of the registered ladder alone",
     )
     parser.add_argument(
         "--only", action="append", default=[], metavar="NAME=VALUE,...", help="these drives or levels alone"
     )
     parser.add_argument("--folder", type=Path, help="of the lab's state and results; by default a new one")
     parser.add_argument("--output", type=Path, help="by default results/bench/studies.json")
+    parser.add_argument(
+        "--judge",
+        nargs="*",
+        type=Path,
+        metavar="FILE",
+        help="run nothing; judge the output file, and the attempts of these",
+    )
     args = parser.parse_args()
     try:
         part = Part.read(args.only)
     except ValueError as error:
         parser.error(str(error))
+    output = args.output or ROOT / "results" / "bench" / "studies.json"
+    if args.judge is not None:
+        for name, entry in studies_file.write(output, studies_file.collected([output, *args.judge])).items():
+            print_study(name, entry)
+        return 0
     folder = args.folder or Path(tempfile.mkdtemp(prefix="joulerig-studies-"))
     folder.mkdir(parents=True, exist_ok=True)
     lab = Lab(folder)
     if part.only:
         lab = lab.with_results(folder / "parts" / re.sub(r"[^\w-]+", "-", str(part)))
         lab.results.mkdir(parents=True, exist_ok=True)
+    found: dict[str, list[studies_file.Entry]] = {}
+    written: dict[str, studies_file.Entry] = {}
     try:
         up = lab.rig("up", timeout=1800)
         if up.returncode:
             print(up.stderr, file=sys.stderr)
             return 2
-        wanted = args.study or studies.STUDIES
-        found = {name: repeated(lab, name, args.slow_motion, part) for name in wanted}
+        for name in args.study or studies.STUDIES:
+            known = studies_file.read(output)
+            before, found[name] = known.get(name, []), []
+            written = studies_file.write(output, {**known, name: before})
+            for attempt in run(lab, name, args.slow_motion, part, before):
+                found[name].append(attempt)
+                written = studies_file.write(
+                    output, {**known, name: studies_file.merged(before, found[name])}
+                )
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
     finally:
         lab.rig("down")
-    output = args.output or ROOT / "results" / "bench" / "studies.json"
-    output.parent.mkdir(parents=True, exist_ok=True)
-    before = json.loads(output.read_text()) if output.exists() else {}
-    output.write_text(json.dumps(with_entries(before, found, part), indent=1) + "\n")
-    for name, one in found.items():
-        print(f"\n{studies.STUDIES[name].title}: {one['seconds']} s")
-        for claim in one["claims"]:
-            effect = "" if claim["effect"] is None else f"  {claim['effect']:.3g}"
-            if claim["low"] is not None:
-                effect += f" ({claim['low']:.3g} to {claim['high']:.3g})"
-            print(f"  {claim['verdict']:>14}  {claim['claim']}, {claim['where']}{effect}  {claim['why']}")
-        for problem in one["problems"]:
-            print(f"  PROBLEM: {problem}")
+    for name in found:
+        print_study(name, written[name])
     print(f"\nreports: {lab.results}/*/report/report.html")
-    return 1 if any(one["problems"] for one in found.values()) else 0
+    return 1 if any(one["problems"] for mine in found.values() for one in mine) else 0
 
 
 if __name__ == "__main__":

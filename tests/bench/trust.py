@@ -27,10 +27,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from joulerig.analysis.compare import campaigns
 from joulerig.analysis.energy.interval import EnergyBudget
-from joulerig.analysis.statistics import ranking
-from joulerig.analysis.statistics.differences import Systematic, SystematicRuns, limit_of_difference
+from joulerig.analysis.statistics import movements, ranking
+from joulerig.analysis.statistics.differences import Systematic, SystematicRuns
+from joulerig.analysis.statistics.movements import Deviation
 from joulerig.analysis.statistics.ranking import Ranking
 from tests.support import ROOT
 
@@ -160,9 +160,9 @@ def recalibrated(spread: float, rng: Rng, cells: int, blocks: int) -> bool:
     """Return whether any cell looks changed in a second campaign, whose meter has another gain."""
     before, after = (spread * rng.normal(size=(cells, blocks)) for _ in range(2))
     after = after - math.log1p(rng.uniform(-GAIN, GAIN))
-    limit = limit_of_difference(*(Systematic(common={campaign: GAIN}) for campaign in ("before", "after")))
-    tests = (campaigns.welch(new, old, limit, cells) for new, old in zip(after, before, strict=True))
-    return any(p < ranking.ALPHA for _, _, p in tests)
+    errors = [tuple(Systematic(common={campaign: GAIN}) for campaign in ("before", "after"))] * cells
+    moved = movements.move(before, after, Deviation(0.0), errors)
+    return bool((moved.p < ranking.ALPHA).any() or moved.common_p < ranking.ALPHA)
 
 
 RECALIBRATED = {f"recalibrated within 0.5 %, {100 * spread:g} %": spread for spread in (0.002, 0.005, 0.01)}

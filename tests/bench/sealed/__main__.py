@@ -4,14 +4,15 @@
     python -m tests.bench.sealed [--runs 60] [--seed N] [--output FILE]
 
 Each of the twenty planted faults (faults.py) is measured once through the real chain (chain.py),
-with what the rig says of it. Then as many runs as asked for, each with a tap that is as dirty as
-its declaration allows. Their draws are sealed before the first run: they are on disk encrypted, and
+with what a campaign says of it, and what a check of the meter with a resistor says, which a
+campaign does not run. Then as many runs as asked for, each with a tap that is as dirty as its
+declaration allows. Their draws are sealed before the first run: they are on disk encrypted, and
 their digest is printed; the key, which is in this process alone, is printed after the last. What
 the rig's programs get to see is the tap's samples.
 
-Prints planted_faults, faults_reported, sealed_runs and sealed_inside: in how many of the sealed
-runs the truth of each rail lies in the bounds of the workload phase. `make bench-trust` has these
-figures with others.
+Prints planted_faults, faults_reported (by a campaign), faults_by_check_alone, sealed_runs and
+sealed_inside: in how many of the sealed runs the truth of each rail lies in the bounds of the
+workload phase. `make bench-trust` has these figures with others.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from tests.bench.sealed import chain, faults
 from tests.support.influxd import Influxd
 
 Say = Callable[[str], object]
+COUNTS = ("planted_faults", "faults_reported", "faults_by_check_alone", "sealed_runs", "sealed_inside")
 LANES = 2  # measurements at a time: they mostly wait
 
 
@@ -60,23 +62,27 @@ def line(outcome: chain.Outcome) -> str:
     """Describe an outcome on one line."""
     inside = {True: "inside", False: "OUTSIDE", None: "no bounds"}[outcome.inside]
     error = "" if outcome.error_percent is None else f"{outcome.error_percent:+.3f} %"
-    said = "; ".join(outcome.reported) or "-"
+    said = "; ".join([*outcome.reported, *outcome.checked]) or "-"
     return f"{outcome.setup.name:28} {inside:10} {error:>12}  {said[:160]}"
 
 
 def planted(folder: Path, say: Say) -> dict[str, Any]:
-    """Measure each planted fault; return how many the rig reports, and each one's outcome."""
+    """Measure each planted fault; return how many a campaign reports, and each one's outcome."""
     found = measure(faults.PLANTED, folder, say)
+    by_check = [one.setup.name for one in found if one.checked and not one.reported]
     return {
         "planted_faults": len(found),
         "faults_reported": sum(bool(one.reported) for one in found),
+        "faults_by_check_alone": len(by_check),
         "details": {
             "faults_neither_reported_nor_bounded": [
                 one.setup.name for one in found if not one.reported and one.inside is False
             ],
+            "faults_found_by_a_check_alone": by_check,
             "faults": {
                 one.setup.name: {
                     "reported": one.reported,
+                    "checked": one.checked,
                     "inside": one.inside,
                     "error_percent": one.error_percent,
                 }
@@ -104,7 +110,7 @@ def sealed_runs(runs: int, seed: int, folder: Path, say: Say) -> dict[str, Any]:
         "sealed_inside": sum(one.inside is True for one in found),
         "details": {
             "sealed_without_bounds": sum(one.inside is None for one in found),
-            "sealed_reported": sum(bool(one.reported) for one in found),
+            "sealed_reported": sum(bool(one.reported or one.checked) for one in found),
             "sealed_false_alarms": sum(bool(false_alarms(one)) for one in found),
             "false_alarms": [text for one in found for text in false_alarms(one)],
             "sealed_digest": digest,
@@ -119,7 +125,7 @@ def false_alarms(outcome: chain.Outcome) -> list[str]:
 
     Lost and doubled blocks are in the ledger, rightly.
     """
-    return [text for text in outcome.reported if text.startswith(("doubtful", "check"))]
+    return [*(text for text in outcome.reported if text.startswith("doubtful")), *outcome.checked]
 
 
 def measure_all(runs: int, seed: int, folder: Path, say: Say) -> dict[str, Any]:
@@ -142,7 +148,11 @@ def main() -> int:
         result = measure_all(arguments.runs, seed, Path(place), print)
     if arguments.output:
         arguments.output.write_text(json.dumps(result, indent=1) + "\n")
-    for key in ("planted_faults", "faults_reported", "sealed_runs", "sealed_inside"):
+    for key in (
+        *("planted_faults", "faults_reported", "faults_by_check_alone"),
+        "sealed_runs",
+        "sealed_inside",
+    ):
         print(f"{key}: {result[key]}")
     return 0
 

@@ -22,7 +22,7 @@ from typing import Any
 from joulerig.analysis.energy import meters
 from joulerig.analysis.results import phases as run_phases
 from joulerig.analysis.results import power_points, run_energy, twin_truth
-from joulerig.analysis.results.influxdb.client import Client
+from joulerig.analysis.results.influxdb.client import Databases
 from joulerig.analysis.results.schema import Phase, PhaseName
 from joulerig.rig.campaign import measure
 from joulerig.rig.campaign.execution import record
@@ -51,7 +51,13 @@ ARRIVAL_SECONDS = 6.0
 CLOCK_ERROR_NS = 1_000_000
 SET_BACK_NS = 1_000_000_000  # by clockshim.c
 LOSS_LIMIT_PERCENT = 1.0  # a campaign's default
-BOOKS = ("lost", "duplicate", "surplus", "over_range")  # not repeated: polled meters repeat readings
+BOOKS = (
+    "lost",
+    "duplicate",
+    "surplus",
+    "over_range",
+    "impossible",
+)  # not repeated: polled meters repeat readings
 # name,volts,ohms,idle_watts,joules a byte read and written, a command, a flush,active_watts
 RAILS = {"12v": "12,0.05,1.5,2e-8,4e-8,4e-4,2e-3,12", "5v": "5,0.03,0.5,1e-8,2e-8,1e-4,1e-3,6"}
 SOFT_RAILS = {"12v": "12,0.8,1.5,2e-8,4e-8,4e-4,1e-3,12", "5v": "5,0.2,0.5,1e-8,2e-8,1e-4,1e-4,6"}
@@ -69,13 +75,15 @@ CHANNELS = {"tap": [("CH1", "CH2"), ("CH3", "CH4")], "polled": [("V1", "I1"), ("
 class Outcome:
     """The result of a measurement.
 
-    `rows`: the workload phase's `energy` rows. `reported`: what the rig says is wrong with them.
-    `inside`: whether the truth of each is in its bounds; None where one has no joules or no bounds.
+    `rows`: the workload phase's `energy` rows. `reported`: what a campaign says is wrong with them.
+    `checked`: what `rig meters check` says of the meter, which a campaign does not run. `inside`:
+    whether the truth of each is in its bounds; None where one has no joules or no bounds.
     """
 
     setup: Setup
     rows: list[dict[str, Any]]
     reported: list[str]
+    checked: list[str]
 
     @property
     def inside(self) -> bool | None:
@@ -118,7 +126,7 @@ def measure_once(setup: Setup, folder: Path, influx: Influxd) -> Outcome:
         stack.callback(powerd.stop)
         client = stack.enter_context(NbdClient(twin.nbd))
         phases, refused, ops = _phases(setup, folder, powerd, client, stop, began)
-        database = Client(influx.url, influx.database, *influx.reader)
+        database = influx.databases()
         frame = _arrived(database, phases)
         status = powerd.meter(METER) or {}
         provenance = _provenance(setup)
@@ -135,10 +143,10 @@ def measure_once(setup: Setup, folder: Path, influx: Influxd) -> Outcome:
         twin_truth.add_truth(rows, phases, truth)
     load = [row for row in rows if row["phase"] == PhaseName.WORKLOAD]
     reasons = [interval.reason for phase, _, interval in found if phase.phase == PhaseName.WORKLOAD]
-    reported = [*refused, *_reports(load, reasons, status, provenance, phases, truth), *checked.found]
+    reported = [*refused, *_reports(load, reasons, status, provenance, phases, truth)]
     described = lab.model_dump(mode="json", exclude={"inventory": True})
     reported += run_energy.doubts(frame, phases, rows, ops=ops, host=HOST, lab=described)
-    return Outcome(setup, load, list(dict.fromkeys(reported)))
+    return Outcome(setup, load, list(dict.fromkeys(reported)), checked.found)
 
 
 class Checks(threading.Thread):
@@ -307,7 +315,7 @@ def _powerd_config(setup: Setup, folder: Path, influx: Influxd, lab: Lab) -> dic
         "points_per_second": 100,
         "influx": {
             "url": influx.url,
-            "database": influx.database,
+            "database": influx.power,
             "username": user,
             "password_file": str(folder / "password"),
         },
@@ -402,7 +410,7 @@ def _load(
     return number
 
 
-def _arrived(database: Client, phases: list[Phase]) -> Any:
+def _arrived(database: Databases, phases: list[Phase]) -> Any:
     """Return the run's power points, as far as they come."""
     start_ns, end_ns = phases[0].start_ns, phases[-1].end_ns
     deadline = time.monotonic() + ARRIVAL_SECONDS
