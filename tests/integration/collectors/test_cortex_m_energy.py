@@ -25,9 +25,11 @@ def test_joules_of_the_power_daemon_bound_the_true_energy(tmp_path, monkeypatch)
     levels = [(12000, 0), (12000, 3000), (11500, 8000), (12000, 1000), (11800, 6000), (12000, 0)]
     with Board(exact=False) as board:
         steps = Steps(board)
+        # What went missing leaves no trace of where: it is bounded by what the supply delivers.
+        rail = {"host": "h", "drive": "d"}
         rails = [
-            {"rail": "12v", "host": "h", "drive": "d", "volts": "CH1", "amps": "CH2"},
-            {"rail": "3v3", "host": "h", "drive": "d", "volts": "CH3", "amps": "CH4"},
+            {**rail, "rail": "12v", "volts": "CH1", "amps": "CH2", "greatest_watts": 100},
+            {**rail, "rail": "3v3", "volts": "CH3", "amps": "CH4", "greatest_watts": 20},
         ]
         steps.set(r1=levels[0], r2=(3300, 0))
         powerd = Powerd(
@@ -45,6 +47,7 @@ def test_joules_of_the_power_daemon_bound_the_true_energy(tmp_path, monkeypatch)
                         "set": settings_of(board.lines[0].driver),
                         "sample_rate_hz": RATE_HZ,
                         "samples": "point",
+                        "bandwidth_hz": RATE_HZ / 5,  # a reading stands for its whole interval
                         "silence_seconds": 5,
                         "rails": rails,
                     }
