@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import threading
 import time
 
 import pytest
@@ -85,11 +86,21 @@ def cuts():
 
 
 @pytest.fixture
-def bench(tmp_path, cuts):
-    def make(trigger):
-        return Bench(tmp_path, trigger, lambda: cuts.append(time.monotonic()) or {"means": "none"})
+def allowed():
+    """Set when the power may be cut: a cut that has been asked for waits for it."""
+    event = threading.Event()
+    event.set()
+    return event
 
-    return make
+
+@pytest.fixture
+def bench(tmp_path, cuts, allowed):
+    def cut():
+        assert allowed.wait(30)
+        cuts.append(time.monotonic())
+        return {"means": "none"}
+
+    return lambda trigger: Bench(tmp_path, trigger, cut)
 
 
 def test_an_acknowledgement_is_on_disk_when_it_is_answered(bench):
@@ -99,13 +110,15 @@ def test_an_acknowledgement_is_on_disk_when_it_is_answered(bench):
         assert at.events() == ["begin", "issued", "acknowledged"]
 
 
-def test_from_the_choice_on_nothing_is_answered_until_the_cut_and_then_only_with_stop(bench, cuts):
+def test_from_the_choice_on_nothing_is_answered_until_the_cut_and_then_only_with_stop(bench, cuts, allowed):
+    allowed.clear()
     with bench(AfterLines(2, Choice(0.2, hold=True))) as at:
         at.write(1)
         at.writer.settimeout(0.1)
         with pytest.raises(TimeoutError):
             at.writer.recv(1)
         assert not cuts
+        allowed.set()
         at.writer.settimeout(5)
         assert at.witness.await_cut(5)
         assert at.writer.recv(10) == b"stop\n"
@@ -114,11 +127,13 @@ def test_from_the_choice_on_nothing_is_answered_until_the_cut_and_then_only_with
     assert len(cuts) == 1
 
 
-def test_without_holding_the_writer_goes_on_until_the_cut(bench, cuts):
+def test_without_holding_the_writer_goes_on_until_the_cut(bench, cuts, allowed):
+    allowed.clear()
     with bench(AfterLines(1, Choice(0.2, hold=False))) as at:
         at.write(1)
         assert at.answers.readline() == "ok\n"
         assert not cuts
+        allowed.set()
         assert at.witness.await_cut(5)
 
 
