@@ -240,7 +240,7 @@ STATIC = (
     "shell",
 )
 # The suites of a plan run two at once, in this order, and next to them the lab's, which mostly wait
-# for their host. Tests that assert times run last, next to one other suite.
+# for their host. Tests that assert times run last and alone.
 PARTS = ("c", *STATIC, "go", "page-unit", "unit")
 PLANS: dict[str, tuple[str, ...]] = {
     "check": (*STATIC, "c-unit", "go-unit", "page-unit", "unit"),
@@ -349,8 +349,7 @@ def run_plan(names: Iterable[str]) -> int:
     with ThreadPoolExecutor(max_workers=1) as lab, ThreadPoolExecutor(max_workers=2) as others:
         begun: dict[str, Future[Result]] = {}
         for name in names:
-            on_lab = [one for known, one in begun.items() if known.startswith("lab")]
-            before = on_lab if name.startswith("timed") else []
+            before = list(begun.values()) if name.startswith("timed") else []
             pool = lab if name.startswith("lab") else others
             begun[name] = pool.submit(run_after, before, suites[name])
         for done in as_completed(begun.values()):

@@ -158,6 +158,7 @@ def check(bench, before, after, cpu):
     assert cpu < 0.4
 
 
+@pytest.mark.timed
 @pytest.mark.long
 def test_mute_for_a_while(bench):
     instrument = bench.line.instrument
@@ -167,12 +168,14 @@ def test_mute_for_a_while(bench):
     check(bench, before, after, cpu)
 
 
+@pytest.mark.timed
 @pytest.mark.long
 def test_unplugged_and_back(bench):
     before, after, cpu = away(bench, bench.line.unplug, bench.line.plug)
     check(bench, before, after, cpu)
 
 
+@pytest.mark.timed
 @pytest.mark.long
 def test_a_reset_costs_a_second_or_two(bench):
     before = bench.streaming()
@@ -190,6 +193,7 @@ def test_a_reset_costs_a_second_or_two(bench):
     assert (second["lost"], second["restarts"]) == (0, 0)
 
 
+@pytest.mark.timed
 @pytest.mark.long
 def test_empty_replies_are_a_gap_and_no_energy(bench):
     instrument = bench.line.instrument

@@ -65,6 +65,7 @@ def transport_us(tmp_path_factory):
         return load(twin, "randread").median_us
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("name", SSDS)
 def test_operations_one_at_a_time_take_the_profiles_latency(tmp_path, name, transport_us):
     with twin_of(tmp_path, name, doze=None, doze_watts=None) as twin:
