@@ -104,7 +104,10 @@ NOT_FOUND = Idle(why=NO_PHASE)
 
 @dataclass(frozen=True)
 class _Level:
-    """A level of a drive's power at the end of a phase, in watts, and how far noise moves it."""
+    """A level of a drive's power at the end of a phase, in watts, and how far noise moves it.
+
+    Of a phase that ends at no level: the most that the drive drew for a tenth of it near the end.
+    """
 
     where: str
     watts: float
@@ -115,7 +118,7 @@ class _Level:
 class DriveLevels:
     """A drive in a run: idle power by this run alone, and the levels that its phases end at.
 
-    `own`: of the idle phase, where `idle` is known; `tail`: of what was measured after the load.
+    `own`: of the idle phase; `tail`: of what was measured after the load. None: not measured.
     """
 
     idle: Idle
@@ -151,7 +154,7 @@ def _over_runs(found: Sequence[DriveLevels], runs: Sequence[str]) -> Iterable[tu
     levels = [one for drive in found for one in (drive.own, drive.tail) if one is not None]
     for run, drive in zip(runs, found, strict=True):
         idle, own = drive.idle, drive.own
-        if own is None:
+        if own is None or idle.watts is None:
             yield run, idle
             continue
         least = min(levels, key=lambda one: one.watts)
@@ -235,15 +238,15 @@ def _drive(
         return DriveLevels(Idle(why="a rail has no joules of the idle phase"), tail=tail)
     steps = _steps(stored, 0.0, phase.seconds)
     found, why = _last(steps)
+    own = _level(steps, f"in run {run.id}")
     if found is None:
-        return DriveLevels(Idle(why=why), tail=tail)
+        return DriveLevels(Idle(why=why), own, tail)
     begins = found.begin * steps.step_seconds
     window = _inside(campaign, phase, frame, rails, begins, steps.step_seconds)
     energies = run_energy.phase_energies(
         frame, [window], rails, host=run.host, lab=campaign.lab, provenance=campaign.provenance
     )
-    idle = _idle(found, begins, window, steps, energies)
-    return DriveLevels(idle, None if idle.watts is None else _level(found, f"in run {run.id}"), tail)
+    return DriveLevels(_idle(found, begins, window, steps, energies), own, tail)
 
 
 def _inside(
@@ -267,17 +270,21 @@ def _inside(
 
 
 def _after_load(run: Run, stored: Sequence[Rail], origin: Phase) -> _Level | None:
-    """Return the level that a run's tail ends at, if it ends at one: it shows what is no idle."""
+    """Return the level that a run's tail ends at, if it has one: it shows what is no idle."""
     load, tail = run.phases.get(PhaseName.WORKLOAD), run.phases.get(PhaseName.TAIL)
     if load is None or tail is None:
         return None
     begin, end = ((at - origin.start_ns) * 1e-9 for at in (load.end_ns, tail.end_ns))
-    found, _ = _last(_steps(stored, begin, end))
-    return _level(found, f"after the load of run {run.id}") if found is not None else None
+    return _level(_steps(stored, begin, end), f"after the load of run {run.id}")
 
 
-def _level(found: segments.Level, where: str) -> _Level:
-    return _Level(where, found.value, (found.high - found.low) / 2)
+def _level(steps: Steps, where: str) -> _Level | None:
+    """Return the level that a phase ends at; None where it was not measured, or too short."""
+    found, _ = _last(steps)
+    if found is not None:
+        return _Level(where, found.value, (found.high - found.low) / 2)
+    means = _tenths(steps.watts) if len(steps.watts) >= segments.FEWEST else np.full(1, np.nan)
+    return None if np.isnan(means).any() else _Level(where, float(means[len(means) // 2 :].max()), 0.0)
 
 
 def _steps(stored: Sequence[Rail], begin: float, end: float) -> Steps:
@@ -303,9 +310,14 @@ def _last(steps: Steps) -> tuple[segments.Level | None, str]:
     return found, ""
 
 
+def _tenths(watts: Floats) -> Floats:
+    """Return the means of ten parts of a phase."""
+    return np.array([part.mean() for part in np.array_split(watts, segments.BATCHES)])
+
+
 def _ends(watts: Floats) -> str:
     """Return the greatest and the least mean of tenths of a phase, in the order that they have."""
-    means = [float(part.mean()) for part in np.array_split(watts, segments.BATCHES)]
+    means = _tenths(watts)
     first, second = sorted((int(np.argmax(means)), int(np.argmin(means))))
     return f"{means[first]:.3g} to {means[second]:.3g} W"
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -59,6 +60,27 @@ def test_a_run_above_the_drives_least_is_not_at_rest(simulated):
 def test_a_tail_that_comes_to_rest_shows_that_the_idle_phase_did_not(simulated):
     found = idles(simulated, Drive(dozing(30.0), 0.005, tail=70.0))
     assert all("after the load of run" in one.why for one in found)
+
+
+def test_a_tail_that_ends_at_no_level_but_below_shows_it_as_well(simulated):
+    def watts(times, rng):
+        if times[0] > 1:
+            return np.full(len(times), 1.338)
+        return np.where(times < 30, 1.338, 0.4 - 0.004 * times)  # it slopes to its end
+
+    found = idles(simulated, Drive(watts, None, tail=70.0))
+    assert all(
+        re.search(r"^not at rest: 1\.3\d W, and 0\.\d+ W after the load of run", one.why) for one in found
+    )
+
+
+def test_a_tail_that_is_anywhere_as_high_shows_nothing(simulated):
+    def watts(times, rng):
+        return np.where((times % 7 < 3.5) & (times < 60), 0.005, 0.35) if times[0] < 1 else 0 * times + 0.35
+
+    assert all(
+        one.watts == pytest.approx(0.35, rel=0.02) for one in idles(simulated, Drive(watts, 0.35, tail=70.0))
+    )
 
 
 def test_runs_in_other_power_states_are_not_compared(simulated):
