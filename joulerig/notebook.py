@@ -110,8 +110,8 @@ class Results:
         """Return one row a cell with a figure, best first in each drive, workload and factor.
 
         `place` counts from 1. `letters`: cells of a comparison that share one are not separated by
-        the runs (family-wise at 5 %). `winner`: better than every other one, at 5 % for the
-        campaign.
+        the runs (family-wise at 5 %). `winner`: named the best of what these runs show, at
+        5 % for the campaign.
         `quantity` is what ranks them: ops/J, or ops/s where no drive has a rail. The figures are
         those of `cells`.
         """

@@ -19,6 +19,7 @@ from joulerig.analysis.compare.meter_errors import MeterErrors
 from joulerig.analysis.energy.interval import standard_uncertainties
 from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.results.schema import Cell, Levels, level_texts
+from joulerig.analysis.runs import modes
 from joulerig.analysis.statistics import effects, interval, pareto, racing, ranking
 from joulerig.analysis.statistics.differences import SystematicByCell
 from joulerig.analysis.statistics.interval import Interval
@@ -165,7 +166,7 @@ def rank_groups(campaign: Campaign, work: str = WORK) -> dict[_Key, Ranked]:
     alpha = ranking.sidak_level(ranking.ALPHA, max(1, len(order)))
     design = races.design_of(campaign) if work == WORK else None
     errors = MeterErrors(campaign)
-    return {key: _ranked(found[key], alpha, design, work, errors) for key in order}
+    return {key: _ranked(campaign, found[key], alpha, design, work, errors) for key in order}
 
 
 def levels(campaign: Campaign, factor: str, present: set[str]) -> list[str]:
@@ -184,7 +185,12 @@ def levels(campaign: Campaign, factor: str, present: set[str]) -> list[str]:
 
 
 def _ranked(
-    cells: Mapping[str, list[Run]], alpha: float, design: Design | None, work: str, errors: MeterErrors
+    campaign: Campaign,
+    cells: Mapping[str, list[Run]],
+    alpha: float,
+    design: Design | None,
+    work: str,
+    errors: MeterErrors,
 ) -> Ranked:
     counting = {cell: [run for run in runs if run.counts] for cell, runs in cells.items()}
     quantity = AI if any(counting.values()) else RATE
@@ -204,9 +210,13 @@ def _ranked(
             systematic,
         )
     else:
-        ranked = _raced(cells, design, figures, systematic)
+        ranked = _raced(campaign, cells, design, figures, systematic)
+    counts = {cell: len(runs) for cell, runs in counted.items()}
+    withheld = modes.why_withheld(
+        ranked, counts, lambda names: modes.met_alike(campaign, [counted[name].runs for name in names])
+    )
     uneven = losses.warning({cell: runs[0].key for cell, runs in cells.items()}, counted)
-    return Ranked(quantity, ranked, cells, counted, uneven, systematic)
+    return Ranked(quantity, replace(ranked, withheld=withheld), cells, counted, uneven, systematic)
 
 
 def _compared(key: _Key, found: Ranked) -> Comparison:
@@ -252,13 +262,16 @@ def _loads(found: Ranked, cells: Iterable[str]) -> tuple[dict[str, cemp.Loads], 
 
 
 def _raced(
+    campaign: Campaign,
     cells: Mapping[str, list[Run]],
     design: Design,
     figures: Mapping[str, float],
     systematic: SystematicByCell,
 ) -> Ranking:
     """Return the ranking of a race, without the cells that have no figure."""
-    found = racing.rank(races.values(races.entered(cells)), design, systematic)
+    entered = races.entered(cells)
+    alike = races.met_alike(campaign, entered)
+    found = racing.rank(races.values(entered), design, systematic, alike)
     order = [cell for cell in found.order if cell in figures]
     if not found.race.looks:
         order.sort(key=lambda cell: (-figures[cell], cell))

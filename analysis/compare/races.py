@@ -7,14 +7,16 @@ The design stands in the campaign's provenance since before its first run.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from joulerig.analysis.compare.cell_runs import CellRuns
 from joulerig.analysis.compare.meter_errors import MeterErrors
 from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.results.schema import FINISHED, PASSING, Cell, Status
+from joulerig.analysis.runs import modes
 from joulerig.analysis.statistics import ranking
 from joulerig.analysis.statistics.differences import SystematicByCell
-from joulerig.analysis.statistics.racing import Design, Race, replay
+from joulerig.analysis.statistics.racing import Design, MetAlike, Race, replay
 
 Group = tuple[str, str, tuple[tuple[str, str], ...]]  # drive, workload, levels of further factors
 ORDER = "racing"
@@ -27,8 +29,13 @@ def group_of(cell: Cell) -> Group:
 
 
 def design_for(blocks: int, groups: int, margin: float | None) -> Design:
-    """Return the design of each race of a campaign: at most one in twenty errs in any of them."""
-    return Design.even(blocks, ranking.sidak_level(ranking.ALPHA, max(1, groups)), margin)
+    """Return the design of each race of a campaign: at most one in twenty errs in any of them.
+
+    A race of five blocks has one occasion to end, its last: five runs are enough then.
+    """
+    least = modes.ENOUGH if blocks == modes.ENOUGH else modes.ENOUGH_IN_RACE
+    even = Design.even(blocks, ranking.sidak_level(ranking.ALPHA, max(1, groups)), margin)
+    return replace(even, least_runs=least)
 
 
 def design_of(campaign: Campaign) -> Design | None:
@@ -46,7 +53,20 @@ def races(campaign: Campaign) -> dict[Group, Race]:
     for cell, runs in entered(campaign.cells()).items():
         cells.setdefault(group_of(runs[0].key), {})[cell] = runs
     errors = MeterErrors(campaign)
-    return {group: replay(values(found), design, systematic(found, errors)) for group, found in cells.items()}
+    return {
+        group: replay(values(found), design, systematic(found, errors), met_alike(campaign, found))
+        for group, found in cells.items()
+    }
+
+
+def met_alike(campaign: Campaign, cells: Mapping[str, Sequence[Run]]) -> MetAlike:
+    """Return how a race asks whether its cells met the same modes."""
+
+    def alike(names: Sequence[str], look: int) -> bool:
+        counting = ([run for run in cells[name] if _counts(run) and run.block <= look] for name in names)
+        return modes.met_alike(campaign, counting)
+
+    return alike
 
 
 def entered(cells: Mapping[str, list[Run]]) -> dict[str, list[Run]]:
@@ -81,6 +101,10 @@ def _has_ended(run: Run) -> bool:
         return False
     cause = run.attempts[-1].cause if run.attempts else None
     return run.status == Status.OK or cause not in PASSING
+
+
+def _counts(run: Run) -> bool:
+    return run.counts or run.unmetered
 
 
 def _value(run: Run, metered: bool) -> float | None:

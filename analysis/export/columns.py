@@ -22,6 +22,7 @@ from joulerig.analysis.results.schema import (
     RunRow,
     Status,
 )
+from joulerig.analysis.runs.modes import SCOPE
 from joulerig.analysis.runs.quiescence import State
 from joulerig.analysis.tables.runs_and_cells import RENAMED
 
@@ -224,6 +225,8 @@ RUNS: Described = {
         "Whether the load was steady by SNIA PTS' rule on its fifths: steady, not steady and which series,"
         " not judged.",
     ),
+    "mode": ("", "Mode of the drive that the run met, as far as its counts and levels show one."),
+    "mode_evidence": ("", "The figures behind it."),
     "steadiness_reason": ("", "Range and slope of each series, and why one could not be judged."),
     **{
         f"fifths_{series}_{figure}_percent": ("%", f"{meaning} of the {noun} of the load's fifths, {of}.")
@@ -283,6 +286,9 @@ CELLS: Described = {
         "Whether the runs leave open that it is the best of its drive and workload; blank: nothing could be"
         " tested.",
     ),
+    "winner": ("", f"Whether it is named the best {SCOPE}; blank: nothing could be tested."),
+    "winner_withheld": ("", "Why it is not, although no other cell may be the best."),
+    "modes": ("", "Modes of the drive that the runs met, with the number of runs."),
 }
 
 PAIRS: Described = {
@@ -716,6 +722,8 @@ LATER: dict[str, tuple[str, ...]] = {
         "joules_after_load_high",
         "idle_unknown",
         "idle_settled_seconds",
+        "mode",
+        "mode_evidence",
     ),
     "cells": (
         "may_be_best",
@@ -733,6 +741,9 @@ LATER: dict[str, tuple[str, ...]] = {
         "joules_after_load_high",
         "idle_unknown",
         "runs_at_rest",
+        "winner",
+        "winner_withheld",
+        "modes",
     ),
     "quiescence": ("joules_after_load_low", "joules_after_load_high"),
     "power_states": ("reason",),

@@ -12,6 +12,7 @@ from typing import Any
 
 from joulerig.analysis.compare.cells import Comparison
 from joulerig.analysis.energy.meters import EXPIRED
+from joulerig.analysis.runs.modes import NOT_KNOWN, SCOPE
 from joulerig.analysis.statistics.ranking import ONE_RUN, Pair
 from joulerig.plural import counted
 from joulerig.text import number, percent
@@ -90,6 +91,10 @@ def answer(group: Group) -> Answer:
         parts = [*_readings(group), *sureness]
     else:
         parts = [*sureness, *_others(group)]
+    if group.comparison.ranking.withheld:
+        parts.insert(0, group.comparison.ranking.withheld)
+    if group.comparison.ranking.winner and (met := _modes(group)):
+        parts.append(met)
     absent = len(group.cells) - len(compared)
     if absent:
         parts.append(f"{counted(absent, 'cell')} of {len(group.cells)} without a result")
@@ -103,6 +108,8 @@ def _claim(group: Group) -> str:
         return combination(first)
     if not ranking.contenders:
         return ranking.why if ranking.why == ONE_RUN else f"nothing can be separated: {ranking.why}"
+    if ranking.withheld:
+        return f"no winner yet: {combination(first)} leads"
     by_name = {cell["cell"]: cell for cell in group.compared}
     if len(ranking.contenders) > _MOST_NAMED:
         others = len(ranking.contenders) - 1
@@ -166,6 +173,13 @@ def _sureness(group: Group) -> list[str]:
     return parts
 
 
+def _modes(group: Group) -> str:
+    """Return the modes of the drive that the best cell's runs met; empty where none is known."""
+    best = _first(group)
+    unknown = f"{NOT_KNOWN} {best['runs_counted']}"
+    return "" if best["modes"] in (None, unknown) else f"its runs met: {best['modes']}"
+
+
 def _rate(best: Row) -> list[str]:
     return [f"{number(best['mb_per_second'])} MB/s", f"n = {best['runs_counted']}"]
 
@@ -215,5 +229,7 @@ def caveat(found: Sequence[Group]) -> str:
         sentences.append(
             "Any of the combinations named together may be the best: at 5 % for the whole campaign the runs"
             " do not separate them. Differences from the best come with 95 % intervals, for all at once."
+            f" The best is that {SCOPE}: a mode of the drive that they did not meet, such as garbage"
+            " collection, may change it."
         )
     return " ".join(sentences)

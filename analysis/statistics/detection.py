@@ -59,9 +59,9 @@ def smallest_in_race(cells: int, design: Design, spread: float) -> float | None:
     last look alone: what only an earlier look finds is left out. Of simulated races, 86 to 93 %
     name the best at this difference.
 
-    None also where all looks are early ones, at which the runner-up stays.
+    None also where the runner-up stays at all looks.
     """
-    if design.looks[-1] <= design.early_look:
+    if design.looks[-1] <= max(design.early_look, design.least_runs - 1):
         return None
     blocks, level = design.looks[-1], design.spending[-1] / (cells - 1)
     return _smallest(cells, blocks, spread, list(_bounds(cells, blocks, level)))
@@ -109,7 +109,7 @@ def expected_share(behind: Sequence[float], design: Design, spread: float) -> fl
         for share, bounds, weights in _bounds(cells, look, alpha / (cells - 1)):
             need = np.maximum(bounds, least / error)[..., None] - ahead / error
             stays += share * np.einsum("i,j,ijc->c", weights, weights, special.ndtr(need / math.sqrt(2)))
-        if early:
+        if early or look < design.least_runs:
             stays[np.argmin(ahead)] = 1.0
         left = np.minimum(left, stays)
         undecided = 1 - float(np.prod(1 - left))

@@ -8,9 +8,10 @@ same drops, whatever was interrupted between them (docs/decisions/032-racing.md)
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -34,6 +35,8 @@ RaceRuns = Mapping[str, Sequence[tuple[int, float | None]]]
 
 A cell whose runs have not begun has an empty sequence.
 """
+MetAlike = Callable[[Sequence[str], int], bool]
+"""Whether the runs of cells, in blocks up to a look, met the same modes, all of which are known."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,9 @@ class Design:
     each look. `margin`: the race ends where all that are left are within this fraction of the
     leader; None where only a winner ends it. At looks up to `early_look`, a cell goes only if it is
     more than the fraction `early_behind` behind, and not if it is the runner-up: with two runs a
-    cell its spread is hardly known.
+    cell its spread is hardly known. `least_runs`: with fewer values of the leader or of the
+    runner-up this one stays, and cells with fewer are not called equal, unless they are known to
+    have met the same modes (analysis.runs.modes). 0 in races of earlier versions.
     """
 
     blocks: int
@@ -53,6 +58,7 @@ class Design:
     margin: float | None = None
     early_look: int = 2
     early_behind: float = 0.15
+    least_runs: int = 0
 
     def __post_init__(self) -> None:
         if not self.looks or list(self.looks) != sorted(set(self.looks)):
@@ -89,6 +95,7 @@ class Design:
     @classmethod
     def from_json(cls, found: Mapping[str, object]) -> Design:
         names = {field.name for field in fields(cls)}
+        found = {"least_runs": 0, **found}
         if found.keys() != names:
             wrong = ", ".join(sorted(found.keys() ^ names))
             raise ValueError(f"design of a race: unknown or missing: {wrong}")
@@ -183,7 +190,12 @@ class Race:
         return f"goes on with {len(self.kept)} after look {self.looks[-1].look if self.looks else 0}"
 
 
-def replay(runs: RaceRuns, design: Design, systematic: SystematicByCell | None = None) -> Race:
+def replay(
+    runs: RaceRuns,
+    design: Design,
+    systematic: SystematicByCell | None = None,
+    met_alike: MetAlike | None = None,
+) -> Race:
     """Run a race over the whole blocks present, from its first look on.
 
     A block is whole for a look where the run of every cell still in the race has ended, with a
@@ -198,6 +210,8 @@ def replay(runs: RaceRuns, design: Design, systematic: SystematicByCell | None =
     design : Design
     systematic : mapping of cell to SystematicRuns, or None
         What is wrong with the values in all runs alike; a look has that of the runs it sees.
+    met_alike : callable, or None
+        None where no modes are known.
 
     Raises
     ------
@@ -225,10 +239,12 @@ def replay(runs: RaceRuns, design: Design, systematic: SystematicByCell | None =
         fit = table.fit(look, out_after)
         tested = [cell for cell in kept if cell in fit.tested]
         leader, behind = fit.compare_with_leader(tested, alpha / max(1, len(table.cells) - 1))
+        may_end = partial(_may_end, table, design, look, met_alike)
         dropped = [
             Dropped(look, cell, str(leader), difference.behind, difference.low, difference.high)
             for place, (cell, difference) in enumerate(behind.items())
             if _goes(difference, design, early=look <= design.early_look, runner_up=place == 0)
+            and (place or may_end([str(leader), cell]))
         ]
         out_after |= {one.cell: look for one in dropped}
         kept = [cell for cell in kept if cell not in out_after]
@@ -237,7 +253,7 @@ def replay(runs: RaceRuns, design: Design, systematic: SystematicByCell | None =
         race.append(Look(look, leader, tuple(reversed(dropped)), tuple(kept), untested, spent))
         if len(kept) == 1 < len(table.cells):  # a leader is tested, so nothing untested is left
             outcome = Outcome.WINNER
-        elif design.margin and not untested and fit.all_within(design.margin, kept, alpha):
+        elif design.margin and not untested and fit.all_within(design.margin, kept, alpha) and may_end(kept):
             outcome = Outcome.EQUAL
         elif look == design.looks[-1]:
             outcome = Outcome.COULD_NOT_TELL
@@ -252,6 +268,15 @@ def _goes(difference: Difference, design: Design, early: bool, runner_up: bool) 
     return difference.low > 0
 
 
+def _may_end(
+    table: _Table, design: Design, look: int, met_alike: MetAlike | None, cells: Sequence[str]
+) -> bool:
+    """Return whether cells have runs enough for a race to end, or met the same modes."""
+    if all(table.count(cell, look) >= design.least_runs for cell in cells):
+        return True
+    return met_alike is not None and met_alike(cells, look)
+
+
 @dataclass(frozen=True)
 class RaceRanking(Ranking):
     """The ranking of a race: who is out was decided by its looks, and stays so.
@@ -264,7 +289,14 @@ class RaceRanking(Ranking):
 
     @property
     def winner(self) -> str | None:
-        return self.race.winner
+        return None if self.withheld else self.race.winner
+
+    @property
+    def finalists(self) -> list[str]:
+        """Return the leader, and the nearest of the cells that went last or are still there."""
+        if self.race.winner and (dropped := self.race.looks[-1].dropped):
+            return [self.race.winner, dropped[-1].cell]
+        return super().finalists
 
 
 @dataclass(frozen=True)
@@ -278,7 +310,12 @@ class _RacedPair(Pair):
         return self.raced_out or super().separated
 
 
-def rank(runs: RaceRuns, design: Design, systematic: SystematicByCell | None = None) -> RaceRanking:
+def rank(
+    runs: RaceRuns,
+    design: Design,
+    systematic: SystematicByCell | None = None,
+    met_alike: MetAlike | None = None,
+) -> RaceRanking:
     """Rank the cells of a race by the bounds of its last look, in place of `ranking.rank`.
 
     Comparisons with the first cell have the race's own level. The others, which no look made, have
@@ -286,7 +323,7 @@ def rank(runs: RaceRuns, design: Design, systematic: SystematicByCell | None = N
     directly or by a chain of drops. No test of a fixed number of runs is used: which cells have few
     runs depends on their values.
     """
-    race = replay(runs, design, systematic)
+    race = replay(runs, design, systematic, met_alike)
     if not race.looks:
         order = tuple(runs)
         untested = tuple(Pair(*names) for names in combinations(order, 2))
@@ -370,6 +407,10 @@ class _Table:
     def is_whole(self, kept: Iterable[str], look: int) -> bool:
         rows = [self.cells.index(cell) for cell in kept]
         return bool(self.ended[rows, :look].all())
+
+    def count(self, cell: str, look: int) -> int:
+        """Return how many values a cell has up to a look."""
+        return int(np.count_nonzero(~np.isnan(self.logs[self.cells.index(cell), :look])))
 
     def fit(self, look: int, out_after: Mapping[str, int]) -> Fit:
         """Fit what a look sees: the logarithms of a dropped cell end with its last look."""

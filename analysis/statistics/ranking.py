@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
@@ -61,7 +61,8 @@ class Ranking:
 
     `pairs`: all of them, the family of the letters. `with_best`: the greatest cell compared with
     each other one, the family of the question which is best; empty where nothing could be tested.
-    `method` is empty then, and `why` says why.
+    `method` is empty then, and `why` says why. `withheld`: why no winner is named although one cell
+    is left (analysis.runs.modes); empty where one is.
     """
 
     order: tuple[str, ...]
@@ -70,6 +71,7 @@ class Ranking:
     method: str
     why: str
     with_best: tuple[Pair, ...]
+    withheld: str = field(default="", kw_only=True)
 
     @property
     def contenders(self) -> list[str]:
@@ -86,7 +88,16 @@ class Ranking:
     def winner(self) -> str | None:
         """Return the cell that is better than every other one; None where none can be named."""
         found = self.contenders
-        return found[0] if len(found) == 1 else None
+        return found[0] if len(found) == 1 and not self.withheld else None
+
+    @property
+    def finalists(self) -> list[str]:
+        """Return the greatest cell and the one next to it; empty where nothing could be tested."""
+        tested = [pair for pair in self.with_best if pair.difference is not None]
+        if not tested:
+            return []
+        nearest = min(tested, key=lambda pair: pair.difference or 0.0)
+        return [nearest.first, nearest.second]
 
     def pair(self, one: str, other: str) -> Pair:
         return next(pair for pair in self.pairs if {pair.first, pair.second} == {one, other})

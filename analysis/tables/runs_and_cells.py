@@ -32,9 +32,10 @@ from joulerig.analysis.power_states import table as states_table
 from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.results.columns import declared_columns, frame_schema
 from joulerig.analysis.results.schema import Performance, PhaseName, Result, RunRow, Status
-from joulerig.analysis.runs import derived, over_time, quiescence, series, steadiness, temperature
+from joulerig.analysis.runs import derived, modes, over_time, quiescence, series, steadiness, temperature
 from joulerig.analysis.runs import idle as resting
 from joulerig.analysis.runs.idle import NOT_FOUND, Idle
+from joulerig.analysis.runs.modes import Mode
 from joulerig.analysis.runs.over_time import PowerOverTime
 from joulerig.analysis.runs.quiescence import AfterLoad, State
 from joulerig.analysis.runs.steadiness import Steadiness
@@ -108,6 +109,8 @@ RUN_COLUMNS = {
     **dict.fromkeys((*derived.AT_REST, *_AFTER_LOAD_BOUNDS), pl.Float64),
     derived.WHY_NO_IDLE: pl.String,
     "idle_settled_seconds": pl.Float64,
+    "mode": pl.String,
+    "mode_evidence": pl.String,
 }
 
 _OWN = [name for name in declared_columns(RunRow) if name in RUN_COLUMNS]
@@ -169,6 +172,9 @@ CELL_COLUMNS = {
     **dict.fromkeys((*derived.AT_REST, *_AFTER_LOAD_BOUNDS), pl.Float64),
     derived.WHY_NO_IDLE: pl.String,
     "runs_at_rest": pl.Int64,
+    "winner": pl.Boolean,
+    "winner_withheld": pl.String,
+    "modes": pl.String,
 }
 
 
@@ -184,17 +190,18 @@ def runs(campaign: Campaign, over: OverTime | None = None, idles: Idles | None =
     recorded. `peak_watts`: of `over`, which is analysis.runs.over_time.power_by_run's where it is
     not given; `idles` is analysis.runs.idle.by_run's. What comes after it: analysis.runs.derived;
     from `ai_ops_per_joule_to_quiescence` on analysis.runs.quiescence, of runs that count; from
-    `steadiness` on analysis.runs.steadiness.
+    `steadiness` on analysis.runs.steadiness; `mode` is analysis.runs.modes'.
     """
     over = over_time.power_by_run(campaign)[0] if over is None else over
     idles = resting.by_run(campaign) if idles is None else idles
     after = quiescence.by_run(campaign, over, idles)
-    judged = steadiness.by_run(campaign, over)
+    judged, met = steadiness.by_run(campaign, over), modes.by_run(campaign, over)
     rows = [
         _run_row(campaign, run, over, idles.get(run.id, NOT_FOUND))
         | _after_load(run, after)
         | _steadiness(judged.get(run.id))
         | _temperatures(campaign, [run])
+        | ({"mode": met[run.id].name, "mode_evidence": met[run.id].evidence} if run.id in met else {})
         for run in campaign.runs
     ]
     return _frame(rows, RUN_COLUMNS)
@@ -216,7 +223,7 @@ def cells(
     work over the sums of their highs and of their lows: what is wrong with a meter is wrong in
     every run. `figure`, of an external program, is the mean of its runs', with their standard
     deviation (n - 1). `status` is ok where every run counts, else the worst of its runs' statuses.
-    From `ai_ops_per_joule_interval_low` to `pareto`, and `may_be_best`: of `compared`, which is
+    From `ai_ops_per_joule_interval_low` to `pareto`, and what is best: of `compared`, which is
     analysis.compare.cells.compare_cells's where it is not given. `peak_watts`: the greatest of its
     runs', of `over` (and `idles`) as in `runs`; bytes are sums over its runs, what follows them
     analysis.runs.derived's. AI to quiescence is blank where that of a run is not known.
@@ -224,6 +231,7 @@ def cells(
     over = over_time.power_by_run(campaign)[0] if over is None else over
     idles = resting.by_run(campaign) if idles is None else idles
     after, judged = quiescence.by_run(campaign, over, idles), steadiness.by_run(campaign, over)
+    met = modes.by_run(campaign, over)
     compared = comparison.compare_cells(campaign) if compared is None else compared
     by_cell = {cell: one for one in compared for cell in one.ranking.order}
     rows = [
@@ -232,6 +240,7 @@ def cells(
         | _cell_steadiness(cell_runs, judged)
         | _temperatures(campaign, [run for run in cell_runs if run.counts or run.unmetered])
         | _standing(cell, by_cell.get(cell))
+        | _modes(cell_runs, met)
         for cell, cell_runs in campaign.cells().items()
     ]
     return _frame(rows, CELL_COLUMNS)
@@ -298,7 +307,13 @@ def _standing(cell: str, one: Comparison | None) -> dict[str, object]:
         return {}
     row: dict[str, object] = {}
     if one.ranking.method:
-        row = {"letters": one.ranking.letters[cell], "may_be_best": cell in one.ranking.contenders}
+        row = {
+            "letters": one.ranking.letters[cell],
+            "may_be_best": cell in one.ranking.contenders,
+            "winner": cell == one.ranking.winner,
+        }
+        if one.ranking.withheld and cell in one.ranking.contenders:
+            row["winner_withheld"] = one.ranking.withheld
     if cell not in one.precision:
         return row
     for name in _INTERVALS:
@@ -448,6 +463,12 @@ def _cell_steadiness(cell_runs: Sequence[Run], judged: Mapping[str, Steadiness])
         "runs_steady": sum(one.verdict == steadiness.STEADY for one in found),
         "runs_not_steady": sum(one.is_unsteady for one in found),
     }
+
+
+def _modes(cell_runs: Sequence[Run], met: Mapping[str, Mode]) -> dict[str, object]:
+    """Return the modes that a cell's counted runs met; nothing where none counts."""
+    found = [met[run.id] for run in cell_runs if run.id in met and (run.counts or run.unmetered)]
+    return {"modes": modes.summary(found)} if found else {}
 
 
 def _temperatures(campaign: Campaign, cell_runs: Sequence[Run]) -> dict[str, object]:

@@ -25,7 +25,7 @@ from joulerig.analysis.results import run_energy
 from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.results.columns import declared_columns
 from joulerig.analysis.results.schema import CampaignKind, Result, Status, level_texts
-from joulerig.analysis.runs import idle, idle_baseline, loss_ledger, over_time, pace
+from joulerig.analysis.runs import idle, idle_baseline, loss_ledger, modes, over_time, pace
 from joulerig.analysis.statistics.ranking import ONE_RUN
 from joulerig.analysis.tables import runs_and_cells
 from joulerig.plural import counted
@@ -217,12 +217,14 @@ def ai_table_text(folder: Path, width: int = 110) -> str:
     if found := pace.of_campaign(campaign):
         console.print(found.sentence, soft_wrap=True)
     uneven = [f"WARNING: {one.name}: {one.uneven_losses}" for one in compared if one.uneven_losses]
+    withheld = [f"{one.name}: {one.ranking.withheld}" for one in compared if one.ranking.withheld]
     for line in [
         *_foundations(campaign),
         *_doubts(campaign),
         *_preconditions(campaign),
         *_cross_talk(campaign),
         *uneven,
+        *withheld,
     ]:
         console.print(line, soft_wrap=True)
     counts = ", ".join(
@@ -231,7 +233,7 @@ def ai_table_text(folder: Path, width: int = 110) -> str:
     console.print(
         f"{campaign.id}: {counts}"
         + (f"; {ONE_RUN}" if cells["runs_counted"].max() == 1 else "")
-        + ("; * may be the best of its table" if cells["may_be_best"].count() else "")
+        + (f"; * may be the best of its table, {modes.SCOPE}" if cells["may_be_best"].count() else "")
         + ("; ± is half of the 95 % interval" if cells["ai_ops_per_joule_interval_low"].count() else "")
         + ("; cells of a table that share a letter are not separated" if cells["letters"].count() else "")
         + _legend_of_quiescence(cells),

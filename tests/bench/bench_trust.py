@@ -5,6 +5,7 @@
 
 - how often the interval of a cell's AI holds the truth, in twenty settings (coverage.py)
 - how often comparisons err where nothing differs, and find what does (trust.py)
+- how often a winner is named because its runs met the better of two modes (modes.py)
 - how often a gate, a series and a bisection name what is not so (between.py)
 - which of twenty planted faults a campaign reports and which a check with a resistor alone, and in
   how many of sixty sealed runs the truth is within the bounds (sealed/)
@@ -33,7 +34,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tests.bench import bench_analysis, between, coverage, idle, trust
+from tests.bench import bench_analysis, between, coverage, idle, modes, trust
 from tests.bench.hostile import __main__ as hostile
 from tests.bench.sealed.__main__ import measure_all
 from tests.support import ROOT
@@ -52,8 +53,8 @@ LEAST_POWER_BLOCKS = 5
 
 
 def statistics(cells: int, campaigns: int) -> dict[str, Any]:
-    """Return the figures of coverage.py and trust.py."""
-    null, ahead = trust.nulls(campaigns), trust.power(campaigns)
+    """Return the figures of coverage.py, trust.py and modes.py."""
+    null, ahead, in_modes = trust.nulls(campaigns), trust.power(campaigns), modes.measure(campaigns)
     several = [one for one in null if one.blocks > 1]
     return {
         "cell_coverage": coverage.coverage(cells),
@@ -61,11 +62,13 @@ def statistics(cells: int, campaigns: int) -> dict[str, Any]:
         "null_false_winner_worst": max(one.named for one in several),
         "n1_names_a_winner": max(one.named for one in null if one.blocks == 1),
         "power_10_percent_n5": next(one.right for one in ahead if one.blocks == LEAST_POWER_BLOCKS),
+        "modes_false_winner_worst": max(one.named for one in modes.judged(in_modes)),
         **between.figures(between.rates(BETWEEN)),
         "details": {
             "cells_a_setting": cells,
             "campaigns_a_line": campaigns,
             "cell_coverage_where_the_meter_dominates": coverage.coverage(cells, coverage.DOMINATED),
+            "modes": [asdict(one) for one in in_modes],
             "comparisons": [asdict(one) for one in (*null, *ahead)],
         },
     }
@@ -106,6 +109,7 @@ def bars(found: Mapping[str, Any]) -> list[tuple[bool, str]]:
         ("null_false_separation_worst", trust.MOST_SEPARATED),
         ("null_false_winner_worst", trust.MOST_NAMED),
         ("n1_names_a_winner", 0),
+        ("modes_false_winner_worst", modes.MOST_NAMED),
         ("hostile_outside", 0),
         ("hostile_median_ratio", hostile.MOST_RATIO),
         ("ai_10000_runs_seconds", MOST_AI_SECONDS),

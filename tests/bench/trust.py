@@ -19,7 +19,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulerig.analysis.energy.interval import EnergyBudget
+from joulerig.analysis.runs import modes
 from joulerig.analysis.statistics import movements, ranking
 from joulerig.analysis.statistics.differences import Systematic, SystematicRuns
 from joulerig.analysis.statistics.movements import Deviation
@@ -176,12 +177,15 @@ def best_ahead(rng: Rng, cells: int, blocks: int) -> Logs:
 
 
 def rank(drawn: Logs | Metered, rng: Rng) -> Ranking:
-    """Rank the runs of a campaign as the report does: best first, by blocks that differ."""
+    """Rank the runs of a campaign as the report does: best first, by blocks that differ.
+
+    Nothing shows in which mode the drive was.
+    """
     logs, systematic = drawn if isinstance(drawn, Metered) else (drawn, [])
     logs = logs + rng.normal(0, BLOCK_SPREAD, logs.shape[1])
     order = np.argsort(-logs.mean(axis=1))
     values = np.exp(logs)
-    return ranking.rank(
+    found = ranking.rank(
         {
             f"cell {cell:02}": [(block, float(value)) for block, value in enumerate(values[cell], start=1)]
             for cell in order
@@ -193,6 +197,8 @@ def rank(drawn: Logs | Metered, rng: Rng) -> Ranking:
             for cell, one in enumerate(systematic)
         },
     )
+    counts = dict.fromkeys(found.order, logs.shape[1])
+    return replace(found, withheld=modes.why_withheld(found, counts, lambda _: False))
 
 
 @dataclass(frozen=True)

@@ -32,10 +32,10 @@ NOT_NEEDED = ("ansible", "matplotlib", "jinja2", "pydantic", "yaml", "joulerig.r
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory) -> Path:
-    """A folder with results/demo-...: two drives, three file systems, four replicates."""
+    """A folder with results/demo-...: two drives, three file systems, five replicates."""
     folder = tmp_path_factory.mktemp("checkout")
     simulated_campaign.build(
-        folder / "results" / "demo-20261113-082640", schedulers=["none"], replicates=4, traces=True
+        folder / "results" / "demo-20261113-082640", schedulers=["none"], replicates=5, traces=True
     )
     return folder
 

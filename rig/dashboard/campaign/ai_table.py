@@ -20,8 +20,8 @@ WORK = {"ops": "ops", "mb": "megabytes"}  # what a metric divides by joules
 class Standing:
     """What the rankings of a campaign say: a mark by metric and cell, and what cannot be tested.
 
-    `untested`: why, by cell, of cells that are compared with others. `warnings`: of comparisons
-    whose cells lost different shares of their samples.
+    `untested`: why, by cell, of cells that are compared with others and of which none is named the
+    best. `warnings`: of comparisons whose cells lost different shares of their samples.
     """
 
     marks: Mapping[str, Mapping[str, str]]
@@ -32,8 +32,8 @@ class Standing:
 def standing(campaign: Campaign) -> Standing:
     """Rank a campaign's cells as its report does.
 
-    A cell's mark is "best" where it is better than every other one, and "open" where it is one of
-    several any of which may be the best.
+    A cell's mark is "best" where it is named the winner, and "open" where it is one that may be the
+    best.
     """
     marks: dict[str, dict[str, str]] = {}
     untested: dict[str, str] = {}
@@ -41,10 +41,10 @@ def standing(campaign: Campaign) -> Standing:
     for metric, work in (("ops", "ops"), ("mb", "bytes_moved")):
         marks[metric] = {}
         for (drive, workload, _), ranked in cells.rank_groups(campaign, work).items():
-            found = ranked.ranking.contenders
-            marks[metric] |= dict.fromkeys(found, "best" if len(found) == 1 else "open")
-            if metric == "ops" and not found and len(ranked.ranking.order) > 1:
-                untested |= dict.fromkeys(ranked.ranking.order, ranked.ranking.why)
+            found = ranked.ranking
+            marks[metric] |= dict.fromkeys(found.contenders, "best" if found.winner else "open")
+            if metric == "ops" and len(found.order) > 1 and (why := found.why or found.withheld):
+                untested |= dict.fromkeys(found.order, why)
             if metric == "ops" and ranked.uneven_losses:
                 warnings.append(f"{drive}, {workload}: {ranked.uneven_losses}")
     return Standing(marks, untested, warnings)

@@ -25,7 +25,7 @@ def build(tmp_path, monkeypatch):
         def outcome(levels):
             return Outcome(after_joules=after.get(levels["filesystem"], 0.0))
 
-        given = {"replicates": 4, "traces": True, "outcome": outcome, **given}
+        given = {"replicates": 5, "traces": True, "outcome": outcome, **given}
         given |= {"drives": ("nvme-consumer",), "schedulers": ("none",)}
         return simulated_campaign.build(tmp_path / "c", **given)
 

@@ -19,7 +19,7 @@ def build(tmp_path):
     """Build a campaign in which the processors of each run took so many joules an operation."""
 
     def make(per_op: dict[str, float | None], **given):
-        given = {"drives": ("nvme-consumer",), "schedulers": ("none",), "replicates": 4, **given}
+        given = {"drives": ("nvme-consumer",), "schedulers": ("none",), "replicates": 5, **given}
         folder = simulated_campaign.build(tmp_path / "c", **given)
         for run in results.load(folder).runs:
             joules = per_op.get(run.filesystem, 1e-4)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from joulerig.analysis.compare import races
 from joulerig.analysis.statistics import racing
 from joulerig.analysis.statistics.differences import Fit, Systematic, SystematicRuns
 from joulerig.analysis.statistics.racing import RACE, Design, Outcome, rank, replay
@@ -69,6 +70,17 @@ def test_a_design_that_cannot_hold_is_refused(change, message):
         dataclasses.replace(Design.even(5), **change)
 
 
+def test_a_design_of_earlier_versions_ends_as_it_did():
+    found = Design.even(6).to_json()
+    del found["least_runs"]
+    assert Design.from_json(found) == Design.even(6)
+
+
+@pytest.mark.parametrize(("blocks", "least"), [(3, 6), (5, 5), (6, 6), (10, 6)])
+def test_a_campaigns_race_needs_six_runs_of_each_finalist_or_its_five_blocks(blocks, least):
+    assert races.design_for(blocks, 1, None).least_runs == least
+
+
 def test_a_race_of_one_block_is_refused():
     with pytest.raises(ValueError, match="blocks: 1"):
         Design.even(1)
@@ -87,6 +99,34 @@ def test_the_best_wins_once_all_others_are_out():
 def test_a_race_stops_at_its_winner_though_more_blocks_are_there():
     found = replay(cells(100, 80, 70, blocks=6), Design.even(6))
     assert found.looks[-1].look == 3
+
+
+SIX = dataclasses.replace(Design.even(8), least_runs=6)
+
+
+def test_the_runner_up_stays_until_it_and_the_leader_have_runs_enough():
+    race = replay(cells(100, 80, 70, 60, blocks=8), SIX)
+    assert (race.outcome, race.winner, race.looks[-1].look) == (Outcome.WINNER, "c0", 6)
+    assert [look.kept for look in race.looks[1:4]] == [("c0", "c1")] * 3
+
+
+def test_a_run_without_a_value_is_none_of_those_that_are_enough():
+    found = cells(100, 80, 70, 60, blocks=8)
+    found["c1"][2] = (3, None)
+    assert replay(found, SIX).looks[-1].look == 7
+
+
+def test_a_race_of_finalists_that_met_the_same_modes_stops_before():
+    asked = []
+    race = replay(cells(100, 80, 70, blocks=8), SIX, met_alike=lambda *given: not asked.append(given))
+    assert (race.winner, race.looks[-1].look) == ("c0", 3)
+    assert asked[-1] == (["c0", "c1"], 3)
+
+
+def test_cells_are_not_called_equal_before_they_have_runs_enough():
+    found = cells(100, 100.1, 99.9, 70, spread=0.02, blocks=8)
+    race = replay(found, dataclasses.replace(SIX, margin=0.2))
+    assert (race.outcome, race.looks[-1].look) == (Outcome.EQUAL, 6)
 
 
 def test_a_drop_says_how_far_behind_whom_with_an_interval():

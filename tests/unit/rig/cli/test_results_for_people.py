@@ -162,7 +162,7 @@ def test_replicates_come_with_half_of_their_interval_and_letters(tmp_path):
     best = tables.cells(load(folder)).sort("ai_ops_per_joule").row(-1, named=True)
     half = (best["ai_ops_per_joule_interval_high"] - best["ai_ops_per_joule_interval_low"]) / 2
     assert f"{best['ai_ops_per_joule']:.1f} ± {half:.1f} a *" in text
-    closing = "* may be the best of its table; ± is half of the 95 % interval; cells of a table that share a letter are not separated"
+    closing = "* may be the best of its table, of what these runs show; ± is half of the 95 % interval; cells of a table that share a letter are not separated"
     assert text.endswith(closing)
 
 
