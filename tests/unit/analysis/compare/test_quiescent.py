@@ -94,7 +94,7 @@ def test_where_it_is_known_of_no_run_the_report_says_so_once(build):
     page = document.html(results.load(folder))
     chapter = page[page.index("After the load: AI to quiescence") :].split("</section>")[0]
     assert "AI to quiescence is not known of any run; not known: no power points" in chapter
-    assert "0 of 4" not in chapter
+    assert "0 of 5" not in chapter
 
 
 def test_the_terminals_cells_have_it_where_a_drive_came_back_to_idle(build):
