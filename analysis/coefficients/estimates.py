@@ -148,7 +148,7 @@ def _why_withheld(fitted: Fit, one: Fitted) -> str:
             f"loads left out are predicted to {100 * fitted.held_out_rms:.0f} % only;"
             f" at most {100 * MOST_HELD_OUT:.0f} %"
         )
-    return ""
+    return fitted.form
 
 
 def _idle(idles: Sequence[Idle]) -> Estimate:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from joulerig.analysis.coefficients import form
 from joulerig.analysis.statistics.interval import CONFIDENCE, Interval
 
 Array = NDArray[np.float64]
@@ -69,7 +70,9 @@ class Fit:
 
     `condition`: greatest over least singular value of the design, with columns scaled to length 1;
     infinite where it has not full rank. `held_out_rms`, `held_out_worst`: of loads predicted from
-    the others; None where no load can be. `held_out`: how many rows were.
+    the others; None where no load can be. `held_out`: how many rows were. `saturated`: as many
+    unknowns as loads, or more, so that errors are 0 whatever the drive draws. `form`: why the form
+    of the model is not borne out (`form.why_not`); empty: it is.
     """
 
     coefficients: tuple[Fitted, ...]
@@ -80,6 +83,8 @@ class Fit:
     held_out: int
     held_out_rms: float | None
     held_out_worst: float | None
+    saturated: bool
+    form: str
 
 
 def fit(rows: Rows) -> Fit:
@@ -121,13 +126,14 @@ def fit(rows: Rows) -> Fit:
             _reach(np.array(count - rank)) * by_row, _reach(freedom) * _jackknife_by_group(solution, left_out)
         )
     half = _half_widths(rows, design, inverse, random)
+    values = solution / np.where(used, lengths, 1.0)
     found = []
     for place, name in enumerate(rows.names):
         if not (used[place] and closed[place]):
             found.append(Fitted(name, None, None, "", None))
             continue
         only = next((group for group, (_, known) in left_out.items() if not known[place]), "")
-        value = float(solution[place] / lengths[place])
+        value = float(values[place])
         reach = half[place] / lengths[place]
         interval = None if not math.isfinite(reach) else Interval(value - reach, value + reach)
         found.append(Fitted(name, value, interval, only, float(inverse[place, place])))
@@ -141,6 +147,10 @@ def fit(rows: Rows) -> Fit:
         held_out=len(known),
         held_out_rms=_rms(known) if len(known) else None,
         held_out_worst=float(np.abs(known).max()) if len(known) else None,
+        saturated=len(left_out) <= int(used.sum()),
+        form=form.why_not(
+            rows.names, rows.terms, rows.watts, rows.groups, solution / np.where(used, lengths, 1)
+        ),
     )
 
 

@@ -59,7 +59,7 @@ def _row(campaign: Campaign, drive: DriveEstimates, one: Estimate) -> dict[str, 
         "withheld": one.withheld,
     }
     fit = drive.fit if one.name in design.TERMS else None
-    if fit is not None:
+    if fit is not None and not fit.saturated:
         held_out = fit.held_out_rms
         row |= {
             "condition_number": fit.condition if math.isfinite(fit.condition) else None,

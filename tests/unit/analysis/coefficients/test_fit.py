@@ -159,3 +159,44 @@ def test_the_unit_of_a_term_does_not_matter():
         [one.value / by for one, by in zip(here.coefficients, scale, strict=True)], rel=1e-6
     )
     assert there.condition == pytest.approx(here.condition, rel=1e-6)
+
+
+def bent(by, seed=1):
+    """Rows of 14 loads whose watts are what `by` makes of those of the coefficients."""
+    plain = rows(count=42, groups=14, scatter=0.005, seed=seed)
+    return dataclasses.replace(plain, watts=by(plain))
+
+
+def concave(plain):
+    return plain.watts + 3 * np.sqrt(plain.terms[:, 1] + plain.terms[:, 2])
+
+
+def heating(plain):
+    return plain.watts * (1 + 0.03 * plain.watts)
+
+
+@pytest.mark.parametrize("by", [concave, heating])
+def test_watts_that_are_not_proportional_to_loads_are_seen(by):
+    assert fit(bent(by=by)).form.startswith("watts are not proportional to loads: curved in ")
+
+
+def test_proportional_watts_are_rarely_called_curved():
+    called = [fit(bent(by=lambda plain: plain.watts, seed=seed)).form for seed in range(60)]
+    assert sum(map(bool, called)) <= 6
+
+
+def test_the_reason_names_the_term_that_is_curved():
+    given = bent(by=lambda plain: plain.watts + 0.5 * plain.terms[:, 2] ** 2)
+    assert "what other is multiplied by" in fit(given).form
+
+
+def test_as_many_loads_as_unknowns_check_nothing():
+    found = fit(rows(count=9, groups=3, scatter=0.01))
+    assert found.saturated
+    assert found.form.startswith("as many unknowns as loads")
+
+
+def test_few_loads_cannot_show_a_curve():
+    found = fit(rows(count=18, groups=6, scatter=0.01))
+    assert not found.saturated
+    assert found.form == "6 loads cannot show whether watts are proportional; at least 7"
