@@ -17,6 +17,8 @@ from joulerig.analysis.statistics.interval import CONFIDENCE
 FEWEST = 3  # groups of pairs
 Z = float(special.ndtri((1 + CONFIDENCE) / 2))  # of limits within which 95 % of differences lie
 EXPLAINED = 0.95  # of pairs are within their uncertainties, where these are right
+MOST_BEYOND = 0.20  # of pairs, that methods which agree may have beyond: shown by 17 pairs within
+MOST_EXPANDED = 0.20  # of the mean: wider uncertainties would explain nearly any difference
 _Array = NDArray[np.float64]
 
 
@@ -79,7 +81,9 @@ def agreement(pairs: Sequence[Pair]) -> Agreement:
     count groups, not pairs: what repetitions have in common they do not average out. E_n = (one -
     other) / sqrt(U_one² + U_other²), of ISO 13528:2022; where the stated uncertainties are right,
     95 % of pairs are within 1. The methods differ where more than 5 % of pairs are certainly beyond
-    it.
+    it. They agree where at most 5 % are, certainly fewer than `MOST_BEYOND`, and the median pair's
+    uncertainty is at most `MOST_EXPANDED`. Pairs are taken as independent: an error that all share,
+    such as a gain, makes honest methods "differ" more often than in 5 %.
     """
     ones, others = (
         np.array([getattr(pair, name) for pair in pairs], dtype=float) for name in ("one", "other")
@@ -96,7 +100,7 @@ def agreement(pairs: Sequence[Pair]) -> Agreement:
     else:
         bias, spread = _bias(differences, names)
         low, high = (_limit(bias[0], sign * Z * spread, spread, groups) for sign in (-1, 1))
-    verdict, why = _verdict(bias, beyond, len(known), len(pairs), groups)
+    verdict, why = _verdict(bias, beyond, _expanded(pairs), len(known), len(pairs), groups)
     return Agreement(
         len(pairs), groups, tuple(map(float, means)), tuple(map(float, differences)), bias, spread, low, high,
         normalised, beyond, verdict, why,
@@ -109,6 +113,17 @@ def _normalised(pair: Pair) -> float | None:
         return None
     uncertainty = math.hypot(one, other)
     return (pair.one - pair.other) / uncertainty if uncertainty else None
+
+
+def _expanded(pairs: Sequence[Pair]) -> float:
+    """Return the median uncertainty of a pair over its mean; NaN: no pair has both."""
+    known = [
+        2 * math.hypot(one, other) / (pair.one + pair.other)
+        for pair in pairs
+        for one, other in [pair.expanded]
+        if one is not None and other is not None
+    ]
+    return float(np.median(known)) if known else math.nan
 
 
 def _bias(differences: _Array, names: Sequence[str]) -> tuple[tuple[float, float, float], float]:
@@ -145,6 +160,7 @@ def _share(count: int, of: int) -> tuple[float, float, float]:
 def _verdict(
     bias: tuple[float, float, float] | None,
     beyond: tuple[float, float, float] | None,
+    expanded: float,
     known: int,
     pairs: int,
     groups: int,
@@ -160,6 +176,9 @@ def _verdict(
         return Verdict.DIFFER, said
     if bias is None:
         return Verdict.UNDECIDED, f"{said}; {groups} of at least {FEWEST} groups"
-    if share <= 1 - EXPLAINED:
+    if expanded > MOST_EXPANDED:
+        wide = f"±{100 * expanded:.0f} %; at most {100 * MOST_EXPANDED:.0f} %"
+        return Verdict.UNDECIDED, f"{said}; their uncertainties are too wide to judge by: {wide}"
+    if share <= 1 - EXPLAINED and high < MOST_BEYOND:
         return Verdict.AGREE, said
-    return Verdict.UNDECIDED, f"{said}; more runs decide"
+    return Verdict.UNDECIDED, f"{said}; more pairs decide"

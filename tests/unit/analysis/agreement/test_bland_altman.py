@@ -23,7 +23,7 @@ def simulated(seed, *, bias=0.0, between=0.0, within=0.01, groups=8, repeats=5, 
 
 
 def test_equal_readings_agree():
-    found = agreement([Pair(name, 2.0, 2.0, (0.1, 0.1)) for name in "aabbcc"])
+    found = agreement([Pair(name, 2.0, 2.0, (0.1, 0.1)) for name in 6 * "abc"])
     assert (found.verdict, found.bias, found.spread) == (Verdict.AGREE, (0, 0, 0), 0)
     assert set(found.normalised) == {0.0}
 
@@ -73,6 +73,29 @@ def test_a_bias_that_they_explain_agrees():
     found = agreement(simulated(3, bias=0.05, stated=0.10))
     assert found.verdict is Verdict.AGREE
     assert found.bias[1] > 0
+
+
+def test_agreement_needs_as_many_pairs_as_its_claim():
+    within = [Pair(str(number % 4), 2.0, 2.0, (0.1, 0.1)) for number in range(17)]
+    assert agreement(within).verdict is Verdict.AGREE
+    found = agreement(within[:16])
+    assert found.verdict is Verdict.UNDECIDED
+    assert found.why.endswith("more pairs decide")
+
+
+def test_a_meter_that_is_off_in_a_fifth_of_its_readings_rarely_agrees():
+    def verdict(seed):
+        rng = np.random.default_rng(seed)
+        off = np.where(rng.uniform(size=20) < 0.2, 0.1, 0.0)
+        return agreement([Pair(str(place), 2 + 2 * one, 2.0, (0.02, 0.02)) for place, one in enumerate(off)])
+
+    assert sum(verdict(seed).verdict is Verdict.AGREE for seed in range(200)) <= 20
+
+
+def test_uncertainties_that_explain_anything_do_not_agree():
+    found = agreement([Pair(str(place % 5), 2.4, 1.6, (1.0, 1.0)) for place in range(40)])
+    assert found.verdict is Verdict.UNDECIDED
+    assert "too wide to judge by: ±71 %; at most 20 %" in found.why
 
 
 def test_few_groups_have_no_limits():

@@ -19,7 +19,7 @@ def build(tmp_path):
     """Return build(**reports): a results folder whose drive reports its power so."""
 
     def built(**given):
-        folder = verifiable_campaign.build(tmp_path / "agree-1", replicates=4, accuracy=ACCURACY)
+        folder = verifiable_campaign.build(tmp_path / "agree-1", replicates=5, accuracy=ACCURACY)
         return reported_power.add(folder, **given)
 
     return built
@@ -32,7 +32,7 @@ def rails_and_own_word(folder):
 
 def test_an_honest_drive_agrees_with_its_rails(build):
     one = rails_and_own_word(build())
-    assert one.found.pairs == 2 * 2 * 4  # phases, cells, replicates
+    assert one.found.pairs == 2 * 2 * 5  # phases, cells, replicates
     assert one.found.verdict is Verdict.AGREE, one.found.why
 
 
