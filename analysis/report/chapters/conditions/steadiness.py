@@ -30,6 +30,7 @@ class SteadyCell:
     cell: dict[str, Any]
     steady: int
     unsteady: int
+    open: int
     not_judged: int
     figures: tuple[float | None, ...]
 
@@ -74,6 +75,7 @@ def _cell(cell: dict[str, Any], found: Sequence[Steadiness]) -> SteadyCell:
         cell,
         sum(one.verdict == rule.STEADY for one in found),
         sum(one.is_unsteady for one in found),
+        sum(one.verdict.startswith(rule.CANNOT_TELL) for one in found),
         sum(one.verdict == rule.NOT_JUDGED for one in found),
         tuple(
             middle(series, figure)

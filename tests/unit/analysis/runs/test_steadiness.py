@@ -51,6 +51,49 @@ def test_a_series_that_is_not_known_leaves_it_open_unless_the_other_is_not_stead
     assert steadiness.from_fifths({"ops": falling}, ["no power points"]).verdict == "not steady: ops"
 
 
+def verdicts(count, scatter, seeds=100):
+    """Verdicts of level loads of `count` values, whose fifths scatter by so much."""
+    found = []
+    for seed in range(seeds):
+        noise = np.random.default_rng(seed).normal(size=count)
+        values = 100 * (1 + scatter * (count / 5) ** 0.5 * noise)
+        errors = {"ops": steadiness.error_of_fifth(values)}
+        found.append(steadiness.from_fifths({"ops": values.reshape(5, -1).mean(axis=1)}, (), errors).verdict)
+    return found
+
+
+@pytest.mark.parametrize("count", [10, 100])
+def test_a_level_load_that_is_noisy_is_not_called_unsteady(count):
+    found = verdicts(count, 0.06)
+    assert sum(one.startswith("not steady") for one in found) <= 3
+    assert found.count("cannot tell: ops") >= 80
+
+
+def test_a_level_load_with_little_noise_is_steady():
+    assert verdicts(100, 0.01).count("steady") == 100
+
+
+def test_autocorrelated_noise_is_seen_in_a_long_load():
+    plain = np.random.default_rng(4).normal(size=(20, 400))
+    errors = [steadiness.error_of_fifth(values) for values in plain]
+    remembering = [np.convolve(values, 0.8 ** np.arange(40), mode="valid") * 0.6 for values in plain]
+    assert np.mean([steadiness.error_of_fifth(values) for values in remembering]) > 2 * np.mean(errors)
+
+
+def test_the_reason_names_the_noise_that_leaves_it_open():
+    found = steadiness.from_fifths({"ops": rates(100, 110, 100, 95, 100)}, (), {"ops": 3.0})
+    assert found.verdict == "cannot tell: ops"
+    assert found.reason.endswith("the noise of ops moves its range by 11.5 %")
+    assert found.unsteady == []
+
+
+def test_a_level_that_falls_by_more_than_its_noise_is_not_steady():
+    falling = np.repeat([200.0, 100.0, 100.0, 100.0, 100.0], 20) + np.random.default_rng(2).normal(0, 5, 100)
+    errors = {"ops": steadiness.error_of_fifth(falling)}
+    found = steadiness.from_fifths({"ops": falling.reshape(5, -1).mean(axis=1)}, (), errors)
+    assert found.verdict == "not steady: ops"
+
+
 def reported(ops, every=1.0):
     phase = over_time.Phase("workload", 0, SECONDS * 10**9, 0, 0)
     times = [round((k + 1) * every * 1e9) for k in range(len(ops))]
