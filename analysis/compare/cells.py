@@ -236,7 +236,10 @@ def _compared(key: _Key, found: Ranked) -> Comparison:
             [run.block for run in kept],
             [value for cell in order for value in _values(counted[cell], quantity)],
         ),
-        pareto.front({cell: (point.performance, point.watts) for cell, point in points.items()}),
+        pareto.named(
+            {cell: (point.performance, point.watts) for cell, point in points.items()},
+            {cell: len(counted[cell].runs) for cell in points},
+        ),
         found.uneven_losses,
         *_loads(found, points),
     )

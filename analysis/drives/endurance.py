@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -17,6 +18,7 @@ from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.runs import derived
 from joulerig.analysis.runs.nand import Rise, rise
 from joulerig.analysis.statistics import pareto
+from joulerig.analysis.statistics.interval import Interval, fieller
 
 GIVEN_RATE = 100.0  # operations a second, at which lives are compared
 SECONDS_A_YEAR = 365.25 * 86_400
@@ -40,6 +42,8 @@ COLUMNS = {
     "durable_bytes_per_op": pl.Float64,
     "host_bytes_per_op": pl.Float64,
     "nand_bytes_per_host_byte": pl.Float64,
+    "nand_bytes_per_host_byte_low": pl.Float64,
+    "nand_bytes_per_host_byte_high": pl.Float64,
     "nand_bytes_per_op": pl.Float64,
     "nand_missing": pl.String,
     "rated_bytes": pl.Float64,
@@ -51,13 +55,42 @@ COLUMNS = {
 }
 
 
-def amplification(runs: Sequence[Run]) -> tuple[float | None, str]:
-    """Return NAND bytes over host bytes of these runs, as a ratio of sums; or None, and why."""
-    found = [one for run in runs if (one := rise(run)) is not None]
+@dataclass(frozen=True)
+class Amplification:
+    """NAND bytes over host bytes of some runs, as a ratio of sums.
+
+    `interval`: 95 %; None with one run, whose scatter is not known. `missing`: why there is no
+    value.
+    """
+
+    value: float | None = None
+    interval: Interval | None = None
+    missing: str = ""
+
+
+def amplification(runs: Sequence[Run]) -> Amplification:
+    """Return NAND bytes over host bytes of these runs.
+
+    Notes
+    -----
+    A rise of a count is right to one unit either way, and a sum of rises to one a run. The interval
+    is that of the runs' scatter (Fieller's), widened by these units at their worst.
+    """
+    found = [one for one in map(rise, runs) if one is not None]
     if not found or len(found) < len(runs):
-        return None, NO_NAND
-    whole = Rise(sum(one.host for one in found), sum(one.nand for one in found), found[0].unit)
-    return (whole.nand / whole.host, "") if whole.is_fine else (None, TOO_COARSE)
+        return Amplification(missing=NO_NAND)
+    host, nand = math.fsum(one.host for one in found), math.fsum(one.nand for one in found)
+    if not Rise(host, nand, found[0].host_unit, found[0].nand_unit).is_fine:
+        return Amplification(missing=TOO_COARSE)
+    host_open, nand_open = len(found) * found[0].host_unit, len(found) * found[0].nand_unit
+    value = nand / host
+    scatter = fieller([one.nand for one in found], [one.host for one in found])
+    if scatter is None or host <= host_open:
+        return Amplification(value)
+    low = min((nand - nand_open) / (host + host_open), value)
+    high = max((nand + nand_open) / (host - host_open), value)
+    interval = Interval(max(scatter.low - (value - low), 0.0), scatter.high + (high - value))
+    return Amplification(value, interval)
 
 
 def table(campaign: Campaign, cells: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
@@ -69,7 +102,9 @@ def table(campaign: Campaign, cells: Sequence[Mapping[str, Any]]) -> pl.DataFram
         if counted:
             rows.append(_row(campaign, cell, counted))
     best = fronts(rows)
-    return pl.DataFrame([{**row, "pareto": row["cell"] in best} for row in rows], schema=COLUMNS)
+    for row in rows:
+        row["pareto"] = row["cell"] in best if row["runs_counted"] >= pareto.FEWEST_RUNS else None
+    return pl.DataFrame(rows, schema=COLUMNS)
 
 
 def _row(campaign: Campaign, cell: Mapping[str, Any], runs: Sequence[Run]) -> dict[str, Any]:
@@ -84,7 +119,7 @@ def _row(campaign: Campaign, cell: Mapping[str, Any], runs: Sequence[Run]) -> di
 
     low, high = (cell[f"ai_ops_per_joule_interval_{end}"] for end in ("high", "low"))
     host = per_op("block_write_bytes")
-    factor, why_not = amplification(runs)
+    nand = amplification(runs)
     return {
         "campaign": campaign.id,
         **{name: cell[name] for name in ("cell", "drive", "workload", "filesystem", "scheduler")},
@@ -96,9 +131,11 @@ def _row(campaign: Campaign, cell: Mapping[str, Any], runs: Sequence[Run]) -> di
         "written_bytes_per_op": per_op("write_bytes"),
         "durable_bytes_per_op": per_op("durable_bytes"),
         "host_bytes_per_op": host,
-        "nand_bytes_per_host_byte": factor,
-        "nand_bytes_per_op": None if factor is None or host is None else factor * host,
-        "nand_missing": why_not,
+        "nand_bytes_per_host_byte": nand.value,
+        "nand_bytes_per_host_byte_low": nand.interval.low if nand.interval else None,
+        "nand_bytes_per_host_byte_high": nand.interval.high if nand.interval else None,
+        "nand_bytes_per_op": None if nand.value is None or host is None else nand.value * host,
+        "nand_missing": nand.missing,
         **_life(campaign, runs[0], host, cell["ops_per_second"]),
     }
 
@@ -124,7 +161,8 @@ def _life(campaign: Campaign, run: Run, host: float | None, rate: float | None) 
 def fronts(rows: Sequence[Mapping[str, Any]]) -> set[str]:
     """Return the cells that no other of their drive and workload beats in joules and in wear.
 
-    Wear is NAND bytes where all of these cells have them, else host bytes.
+    Cells of one run are left out (`pareto.named`). Wear is NAND bytes where all of these cells have
+    them, else host bytes.
     """
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in rows:
@@ -137,7 +175,7 @@ def fronts(rows: Sequence[Mapping[str, Any]]) -> set[str]:
             for row in group
             if row[key] is not None and row["joules_per_op"] is not None
         }
-        found |= set(pareto.front(points))
+        found |= set(pareto.named(points, {row["cell"]: row["runs_counted"] for row in group}))
     return found
 
 

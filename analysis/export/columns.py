@@ -223,11 +223,14 @@ RUNS: Described = {
     "steadiness": (
         "",
         "Whether the load was steady by SNIA PTS' rule on its fifths: steady, not steady and which series,"
-        " not judged.",
+        " cannot tell and which series, not judged.",
+    ),
+    "steadiness_reason": (
+        "",
+        "Range and slope of each series, and why one is left open or could not be judged.",
     ),
     "mode": ("", "Mode of the drive that the run met, as far as its counts and levels show one."),
     "mode_evidence": ("", "The figures behind it."),
-    "steadiness_reason": ("", "Range and slope of each series, and why one could not be judged."),
     **{
         f"fifths_{series}_{figure}_percent": ("%", f"{meaning} of the {noun} of the load's fifths, {of}.")
         for series, noun in (("ops", "operations per second"), ("watts", "watts"))
@@ -280,7 +283,7 @@ CELLS: Described = {
         for end, which in (("low", "Lower"), ("high", "Upper"))
     },
     "letters": ("", "Cells of a drive and workload that share a letter are not separated."),
-    "pareto": ("", "Whether no other cell beats it in performance and power."),
+    "pareto": ("", "Whether no other cell beats it in performance and power; blank: one run."),
     "may_be_best": (
         "",
         "Whether the runs leave open that it is the best of its drive and workload; blank: nothing could be"
@@ -549,14 +552,22 @@ ENDURANCE: Described = {
     "durable_bytes_per_op": ("B", "Those of a workload that syncs; blank: it does not."),
     "host_bytes_per_op": ("B", "Bytes that the block layer wrote to the drive."),
     "nand_bytes_per_host_byte": ("", "Write amplification of the runs, by the drive's own counts."),
-    "nand_bytes_per_op": ("B", "Host bytes times that."),
+    "nand_bytes_per_host_byte_low": (
+        "",
+        "Lower end of its 95 % interval: the runs' scatter, and the counts' last units; blank: one run.",
+    ),
+    "nand_bytes_per_host_byte_high": ("", "Upper end of it."),
+    "nand_bytes_per_op": ("B", "Host bytes times the amplification."),
     "nand_missing": ("", "Why there is no count of NAND bytes."),
     "rated_bytes": ("B", "Bytes that the host may write over the drive's life, as declared."),
     "ops_of_rated_life": ("", "Operations until these are written."),
     "years_at_load": ("year", "Years until then, if the load went on all the time."),
     "years_at_given_rate": ("year", f"Years until then at {GIVEN_RATE:g} operations a second."),
     "life_missing": ("", "Why there is no life."),
-    "pareto": ("", "Whether no cell of its drive and workload beats it in joules and wear."),
+    "pareto": (
+        "",
+        "Whether no cell of its drive and workload beats it in joules and wear; blank: one run.",
+    ),
 }
 COEFFICIENTS: Described = {
     "cell": ("", "The cell that it is of, where it is one cell's."),
@@ -571,8 +582,11 @@ COEFFICIENTS: Described = {
     "runs": ("", "Runs that it rests on."),
     "exported": ("", "Whether `rig export --coefficients` gives it away."),
     "withheld": ("", "Why it does not."),
-    "condition_number": ("", "Of the fit's design; blank: not of full rank, or of no fit."),
-    "residual_percent": ("%", "Root mean square of the fit's relative residuals."),
+    "condition_number": ("", "Of the fit's design; blank: not of full rank, or nothing checks it."),
+    "residual_percent": (
+        "%",
+        "Root mean square of the fit's relative residuals; blank: as many unknowns as loads.",
+    ),
     "held_out_percent": ("%", "The same of loads that were predicted from all others."),
 }
 CLAIMS: Described = {
@@ -749,6 +763,7 @@ LATER: dict[str, tuple[str, ...]] = {
     "power_states": ("reason",),
     "pairs": ("less_percent_meter",),
     "best": ("less_percent_meter",),
+    "endurance": ("nand_bytes_per_host_byte_low", "nand_bytes_per_host_byte_high"),
 }
 
 # The journal's own tables and what `runs` has of them describe themselves.

@@ -73,7 +73,9 @@ def _ranking(axes: Axes, cells: Sequence[Row], names: Sequence[str]) -> None:
 
 def _front(axes: Axes, cells: Sequence[Row]) -> None:
     front = sorted((cell["mean_watts"], cell["ops_per_second"]) for cell in cells if cell["pareto"])
-    axes.step(*zip(*front, strict=True), where="post", color=FAINT, linewidth=0.9, linestyle="--", zorder=1)
+    if front:
+        line = tuple(zip(*front, strict=True))
+        axes.step(*line, where="post", color=FAINT, linewidth=0.9, linestyle="--", zorder=1)
     for rank, (cell, look) in enumerate(zip(cells, _looks(cells), strict=True), start=1):
         at = cell["mean_watts"], cell["ops_per_second"]
         axes.plot(*at, **look, markersize=4.6, markeredgewidth=0, zorder=2)

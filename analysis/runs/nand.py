@@ -23,15 +23,16 @@ FEWEST_UNITS = 20  # that a count has to rise by: its last unit is then 5 % at m
 
 @dataclass(frozen=True)
 class Rise:
-    """By how much a run made a drive's counts rise, in bytes; `unit`: of the coarser one."""
+    """By how much a run made a drive's counts rise, in bytes, and the unit of each count."""
 
     host: float
     nand: float
-    unit: float
+    host_unit: float
+    nand_unit: float
 
     @property
     def is_fine(self) -> bool:
-        return min(self.host, self.nand) >= FEWEST_UNITS * self.unit
+        return min(self.host, self.nand) >= FEWEST_UNITS * max(self.host_unit, self.nand_unit)
 
 
 def rise(run: Run) -> Rise | None:
@@ -47,17 +48,17 @@ def rise(run: Run) -> Rise | None:
     if before is None or after is None:
         return None
     host, nand = after[0] - before[0], after[1] - before[1]
-    return Rise(host, nand, after[2]) if host >= 0 and nand >= 0 else None
+    return Rise(host, nand, *after[2:]) if host >= 0 and nand >= 0 else None
 
 
-def _counts(report: Mapping[str, Any], drive: str) -> tuple[float, float, float] | None:
-    """Return bytes from the host, bytes to NAND, and the coarser unit of a health report."""
+def _counts(report: Mapping[str, Any], drive: str) -> tuple[float, float, float, float] | None:
+    """Return bytes from the host, bytes to NAND, and the unit of each, of a health report."""
     own = report.get(drive, report)
     if not isinstance(own, Mapping):
         return None
     nand, host = _whole(own.get(OCP_NAND)), _whole(own.get("data_units_written"))
     if nand is not None and host is not None:
-        return host * UNIT_BYTES, nand, UNIT_BYTES
+        return host * UNIT_BYTES, nand, UNIT_BYTES, 1.0
     attributes = meters.subtree(own, "ata_smart_attributes").get("table")
     values = {
         str(one.get("name")): _whole(meters.subtree(one, "raw").get("value"))
@@ -67,7 +68,7 @@ def _counts(report: Mapping[str, Any], drive: str) -> tuple[float, float, float]
     to_nand, from_host = (_first(values, units) for units in (ATA_NAND, ATA_HOST))
     if to_nand is None or from_host is None:
         return None
-    return from_host[0], to_nand[0], max(from_host[1], to_nand[1])
+    return from_host[0], to_nand[0], from_host[1], to_nand[1]
 
 
 def _first(values: Mapping[str, float | None], units: Mapping[str, int]) -> tuple[float, float] | None:

@@ -5,6 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+FEWEST_RUNS = 2  # of a cell that is named: a single reading shows nothing of its scatter
+
+
+def named(points: Mapping[str, tuple[float, float]], runs: Mapping[str, int]) -> list[str]:
+    """Return the cells of the `front` that have at least `FEWEST_RUNS` runs. `runs`: by cell."""
+    return [cell for cell in front(points) if runs[cell] >= FEWEST_RUNS]
+
 
 def front(points: Mapping[str, tuple[float, float]]) -> list[str]:
     """Return the names of the points that no other one beats, by rising watts.

@@ -39,6 +39,7 @@ from joulerig.analysis.runs.modes import Mode
 from joulerig.analysis.runs.over_time import PowerOverTime
 from joulerig.analysis.runs.quiescence import AfterLoad, State
 from joulerig.analysis.runs.steadiness import Steadiness
+from joulerig.analysis.statistics import pareto
 from joulerig.analysis.tables import comparisons
 from joulerig.analysis.tables.standards import asked, eehpcwg, emerald, pts
 
@@ -239,7 +240,7 @@ def cells(
         | _cell_after_load(cell_runs, after)
         | _cell_steadiness(cell_runs, judged)
         | _temperatures(campaign, [run for run in cell_runs if run.counts or run.unmetered])
-        | _standing(cell, by_cell.get(cell))
+        | _standing(cell, by_cell.get(cell), sum(run.counts for run in cell_runs))
         | _modes(cell_runs, met)
         for cell, cell_runs in campaign.cells().items()
     ]
@@ -301,8 +302,11 @@ def _frame(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, Any]) -> pl.
     return pl.DataFrame({name: [row.get(name) for row in rows] for name in columns}, schema=columns)
 
 
-def _standing(cell: str, one: Comparison | None) -> dict[str, object]:
-    """Return what a cell's comparison says of it; nothing where it has no figure."""
+def _standing(cell: str, one: Comparison | None, runs: int) -> dict[str, object]:
+    """Return what a cell's comparison says of it; nothing where it has no figure.
+
+    `runs`: how many of the cell count.
+    """
     if one is None:
         return {}
     row: dict[str, object] = {}
@@ -321,7 +325,7 @@ def _standing(cell: str, one: Comparison | None) -> dict[str, object]:
             row[f"ai_ops_per_joule_{name}_low"], row[f"ai_ops_per_joule_{name}_high"] = found
     if (found := one.precision[cell].interval_mb) is not None:
         row["ai_mb_per_joule_interval_low"], row["ai_mb_per_joule_interval_high"] = found
-    return {**row, "pareto": cell in one.front}
+    return {**row, "pareto": cell in one.front if runs >= pareto.FEWEST_RUNS else None}
 
 
 def _run_row(campaign: Campaign, run: Run, over: OverTime, idle: Idle) -> dict[str, object]:

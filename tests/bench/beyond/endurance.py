@@ -19,6 +19,7 @@ def show(lab: Lab) -> str:
         inventory,
         name="endurance",
         drives=[DRIVE],
+        replicates=2,
         factors={"filesystem": ["ext4", "f2fs"], "scheduler": ["none"], "workload": ["randwrite-fsync"]},
     )
     for words in (("export", campaign, "--format", "csv"), ("report", campaign), ("verify", campaign)):

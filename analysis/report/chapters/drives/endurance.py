@@ -80,7 +80,9 @@ def _panel(axes: Axes, title: str, rows: Sequence[Row], numbers: Mapping[str, st
     filesystems = sorted({row["filesystem"] for row in rows})
     schedulers = sorted({row["scheduler"] for row in rows})
     front = sorted((row["joules_per_op"], row[key]) for row in rows if row["pareto"])
-    axes.step(*zip(*front, strict=True), where="post", color=FAINT, linewidth=0.9, linestyle="--", zorder=1)
+    if front:
+        line = tuple(zip(*front, strict=True))
+        axes.step(*line, where="post", color=FAINT, linewidth=0.9, linestyle="--", zorder=1)
     for row in rows:
         axes.plot(
             row["joules_per_op"],

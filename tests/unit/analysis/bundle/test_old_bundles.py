@@ -13,6 +13,7 @@ from joulerig.analysis import export, results
 from joulerig.analysis.bundle import verify
 from joulerig.analysis.bundle.check import FAILED
 from joulerig.analysis.compare.more_joules import quiescent
+from joulerig.analysis.drives import endurance
 from joulerig.analysis.export.columns import DECLARED, LATER
 from joulerig.analysis.power_states import table as power_states
 from joulerig.analysis.results.columns import declared_columns
@@ -106,6 +107,7 @@ def test_a_column_that_was_always_there_is_missed(old):
 def test_later_columns_are_columns_of_their_tables():
     tables = {"runs": runs_and_cells.RUN_COLUMNS, "cells": runs_and_cells.CELL_COLUMNS}
     tables |= {"pairs": comparisons.PAIR_COLUMNS, "best": comparisons.BEST_COLUMNS}
+    tables |= {"endurance": endurance.COLUMNS}
     tables |= {"quiescence": quiescent.COLUMNS, "power_states": power_states.COLUMNS}
     assert {table: set(columns) - set(tables[table]) for table, columns in LATER.items()} == {
         table: set() for table in LATER

@@ -12,6 +12,7 @@ from joulerig.analysis import results
 from joulerig.analysis.drives import endurance
 from joulerig.analysis.export import columns
 from joulerig.analysis.report import document
+from joulerig.analysis.runs.nand import Rise
 from joulerig.analysis.tables import runs_and_cells
 from tests.support import simulated_campaign
 from tests.support.report_pages import svgs
@@ -161,9 +162,10 @@ def test_a_load_that_writes_nothing_has_no_life(build):
     assert rows(results.load(campaign.folder))[CELL]["life_missing"] == "the load wrote nothing"
 
 
-def row(cell, joules, host, nand=None, drive="d", workload="w"):
+def row(cell, joules, host, nand=None, drive="d", workload="w", runs=2):
     return {
         "cell": cell,
+        "runs_counted": runs,
         "drive": drive,
         "workload": workload,
         "joules_per_op": joules,
@@ -191,6 +193,48 @@ def test_fronts_are_by_drive_and_workload():
 
 def test_a_cell_without_joules_is_on_no_front():
     assert endurance.fronts([row("a", None, 1.0), row("b", 1.0, 2.0), row("c", 1.0, None)]) == {"b"}
+
+
+def test_a_single_reading_is_named_on_no_front(build):
+    assert endurance.fronts([row("a", 1.0, 1.0, runs=1), row("b", 2.0, 2.0), row("c", 0.5, 3.0)]) == {"c"}
+    campaign = build(replicates=1)
+    assert {one["pareto"] for one in rows(campaign).values()} == {None}
+    assert runs_and_cells.cells(campaign)["pareto"].null_count() == 3
+    page = document.html(campaign)
+    assert "Joules and wear of an operation" in page
+    assert "<b>on the front</b>" not in page
+
+
+def test_a_front_is_named_from_two_runs_on(build):
+    assert any(one["pareto"] for one in rows(build()).values())
+
+
+def rises(*pairs, unit=2**30):
+    return [Rise(host * unit, nand * unit, unit, unit) for host, nand in pairs]
+
+
+def amplification_of(monkeypatch, found):
+    monkeypatch.setattr(endurance, "rise", lambda one: one)
+    return endurance.amplification(found)
+
+
+def test_the_last_units_of_the_counts_are_in_the_interval(monkeypatch):
+    found = amplification_of(monkeypatch, rises((20, 40), (20, 40)))
+    assert found.value == 2.0
+    assert found.interval == pytest.approx((78 / 42, 82 / 38))
+
+
+def test_the_scatter_of_the_runs_is_in_the_interval(monkeypatch):
+    fine, wide = ((10**6, 2 * 10**6), (10**6, 3 * 10**6)), ((20, 40), (20, 60))
+    scattered, coarse = (amplification_of(monkeypatch, rises(*pairs)) for pairs in (fine, wide))
+    assert scattered.value == coarse.value == 2.5
+    assert scattered.interval.high - 2.5 == pytest.approx(12.706 * 0.5, rel=1e-3)
+    assert coarse.interval.high > scattered.interval.high
+
+
+def test_one_run_has_no_interval_of_amplification(monkeypatch):
+    found = amplification_of(monkeypatch, rises((100, 200)))
+    assert (found.value, found.interval) == (2.0, None)
 
 
 def test_the_report_has_the_picture_and_what_is_missing(build):
