@@ -121,11 +121,11 @@ def named_alone(loaded: Campaign) -> list[str]:
 CAMPAIGNS, MOST_NAMED = 200, 19
 
 
-@pytest.mark.parametrize("replicates", [1, 2, 3])
+@pytest.mark.parametrize("replicates", [1, 3, 5])
 def test_where_nothing_differs_at_most_one_campaign_in_twenty_names_a_winner(
     tmp_path, monkeypatch, replicates
 ):
-    """Two drives, four cells each; either drive's answer counts. One run a cell names none."""
+    """Two drives, four cells each; either one's answer counts. Less than five runs name none."""
     monkeypatch.setattr(interval, "bca_by_cell", lambda cells: [None] * len(cells))  # in no answer, and slow
     assert stats.binom.sf(MOST_NAMED, CAMPAIGNS, 0.05) < 0.005
     loaded = campaign(
@@ -137,8 +137,8 @@ def test_where_nothing_differs_at_most_one_campaign_in_twenty_names_a_winner(
     )
     rng = np.random.default_rng(20)
     named = sum(bool(named_alone(drawn(loaded, rng))) for _ in range(CAMPAIGNS))
-    assert named <= (MOST_NAMED if replicates > 1 else 0)
-    if replicates == 3:
+    assert named <= (MOST_NAMED if replicates == 5 else 0)
+    if replicates == 5:
         best = drawn(loaded, rng, "sata-plp/xfs/bfq/randwrite-fsync", by=1.3)
         assert "xfs with bfq" in named_alone(best)
 
