@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What an operation costs in joules and in wear: bytes at each level, and years of rated life.
 
-NAND bytes are host bytes times the run's write amplification (analysis.runs.nand).
+NAND bytes are host bytes times the run's write amplification (analysis.runs.modes.nand).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import polars as pl
 from joulerig.analysis.energy import meters
 from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.runs import derived
-from joulerig.analysis.runs.nand import Rise, rise
+from joulerig.analysis.runs.modes.nand import Rise, rise
 from joulerig.analysis.statistics import pareto
 from joulerig.analysis.statistics.interval import Interval, fieller
 

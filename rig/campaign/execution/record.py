@@ -34,7 +34,7 @@ from joulerig.analysis.results.schema import (
     Status,
     is_control,
 )
-from joulerig.analysis.runs import throttling
+from joulerig.analysis.runs.modes import throttling
 from joulerig.rig import workloads
 from joulerig.rig.campaign import factors, measure
 from joulerig.rig.campaign.execution.outcome import RunOutcome

@@ -12,7 +12,7 @@ from joulerig.analysis import results
 from joulerig.analysis.drives import endurance
 from joulerig.analysis.export import columns
 from joulerig.analysis.report import document
-from joulerig.analysis.runs.nand import Rise
+from joulerig.analysis.runs.modes.nand import Rise
 from joulerig.analysis.tables import runs_and_cells
 from tests.support import simulated_campaign
 from tests.support.report_pages import svgs

@@ -3,7 +3,7 @@
 
 import pytest
 
-from joulerig.analysis.runs import throttling
+from joulerig.analysis.runs.modes import throttling
 
 COOL = {
     "critical_warning": 0, "temperature": 310, "warning_temp_time": 3, "critical_comp_time": 0,

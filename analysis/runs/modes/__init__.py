@@ -16,7 +16,8 @@ import numpy as np
 
 from joulerig.analysis.results import power_points, run_file
 from joulerig.analysis.results.campaign import Campaign, ResultsError, Run
-from joulerig.analysis.runs import nand, over_time, throttling
+from joulerig.analysis.runs import over_time
+from joulerig.analysis.runs.modes import nand, throttling
 from joulerig.analysis.runs.over_time import Floats, PowerOverTime
 from joulerig.analysis.statistics import segments
 from joulerig.analysis.statistics.ranking import Ranking
