@@ -34,7 +34,7 @@ PYTHON = ".venv/bin/python"
 CLOCK_UNDER_LOAD = "tests/integration/collectors/test_clock_under_load.py"  # make test-clock
 C_PARTS = ("virtuallab/clock", "virtuallab/twin", "firmware/power_tap", "collectors/srcap")
 C_TESTED = ("virtuallab/clock", "virtuallab/twin", "firmware/power_tap")
-TOLERANCE = 2  # a processor whose other half is busy takes nearly twice the time for the same work
+TOLERANCE = 3  # with a load of 18 on two processors, the same work took 2.2 times the time
 SLOWEST = 10  # tests that the final table names
 # Processor seconds of suites, from a fresh clone on a machine that does nothing else.
 BUDGETS = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -106,11 +107,15 @@ def read_run(run: Run) -> PowerOverTime | None:
     From its power.csv, and progress.csv where it kept one; None also where `from_points` gives
     none. Raises power_points.PowerFileError, run_file.RunFileError.
     """
-    phase = run.phases.get(PhaseName.WORKLOAD)
-    frame = power_points.read(run.folder / "power.csv", _NEEDED) if phase else None
-    if frame is None:
+    return read(run.folder, run.phases.get(PhaseName.WORKLOAD), run.phases.get(PhaseName.TAIL))
+
+
+def read(folder: Path, load: Phase | None, tail: Phase | None) -> PowerOverTime | None:
+    """Return the power over time of a run of these phases, as `read_run` does."""
+    frame = power_points.read(folder / "power.csv", _NEEDED) if load else None
+    if frame is None or load is None:
         return None
-    return from_points(frame, phase, progress.read(run.folder), tail=run.phases.get(PhaseName.TAIL))
+    return from_points(frame, load, progress.read(folder), tail=tail)
 
 
 def from_points(

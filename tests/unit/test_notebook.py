@@ -170,7 +170,7 @@ def test_power_of_a_run_that_kept_no_trace_has_no_rows(tmp_path):
 
 
 def test_a_run_that_is_not_there_is_an_error_of_one_line(folder):
-    with pytest.raises(joulerig.JoulerigError, match=r"demo-.*: no run 99; .* ordinal from 1 to 24$"):
+    with pytest.raises(joulerig.JoulerigError, match=r"demo-.*: no run 99; .* ordinal from 1 to 30$"):
         joulerig.open(folder).power(99)
 
 

@@ -11,17 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from joulerig.analysis.results import power_points, run_file
 from joulerig.analysis.results.campaign import Campaign, ResultsError, Run
-from joulerig.analysis.runs import over_time
+from joulerig.analysis.results.schema import Phase, PhaseName
 from joulerig.analysis.runs.modes import nand, throttling
-from joulerig.analysis.runs.over_time import Floats, PowerOverTime
 from joulerig.analysis.statistics import segments
 from joulerig.analysis.statistics.ranking import Ranking
 from joulerig.plural import counted
+
+if TYPE_CHECKING:
+    from joulerig.analysis.runs.over_time import Floats, PowerOverTime
 
 # Runs of each finalist from which on a winner is named whatever modes they met. A race looks after
 # each block, so a lead by chance has more occasions.
@@ -33,6 +37,7 @@ MOST_WITHOUT_REWRITES, LEAST_WITH_REWRITES = 1.05, 1.2
 LEAST_CHANGE = 0.2  # of the mean, between the levels of a load; SNIA PTS allows a steady load as much
 THROTTLED, REWRITES, NO_REWRITES, CHANGES = "throttled", "flash rewrites", "no rewrites", "changes level"
 NOT_KNOWN = "not known"
+_MOST_KEPT = 64  # runs whose power over time is kept, for a dashboard that asks again
 
 
 @dataclass(frozen=True)
@@ -131,7 +136,21 @@ def met_alike(campaign: Campaign, cells: Iterable[Sequence[Run]]) -> bool:
 
 def _power(run: Run) -> PowerOverTime | None:
     try:
-        return over_time.read_run(run)
+        changed_ns = (run.folder / "power.csv").stat().st_mtime_ns
+    except OSError:
+        return None
+    load, tail = (run.phases.get(name) for name in (PhaseName.WORKLOAD, PhaseName.TAIL))
+    return _read(run.folder, changed_ns, load, tail)
+
+
+@lru_cache(maxsize=_MOST_KEPT)
+def _read(folder: Path, _: int, load: Phase | None, tail: Phase | None) -> PowerOverTime | None:
+    # Few comparisons ask for modes: only these wait for the import of polars.
+    from joulerig.analysis.results import power_points, run_file
+    from joulerig.analysis.runs import over_time
+
+    try:
+        return over_time.read(folder, load, tail)
     except (power_points.PowerFileError, run_file.RunFileError):
         return None
 

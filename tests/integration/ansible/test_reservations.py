@@ -250,9 +250,10 @@ def test_a_campaign_that_was_taken_over_ends_and_leaves_its_hosts_to_the_one_tha
     lab.put("one", theirs)
     code, _ = lab.play(part)
     assert code == -signal.SIGKILL
-    assert lab.failures() == [
+    # More than one task may find it out before the end.
+    assert set(lab.failures()) == {
         f"{journal.folder}: process 17 of newbox has taken it over; this one does nothing more"
-    ]
+    }
     assert lab.held("one") == [theirs]
 
 

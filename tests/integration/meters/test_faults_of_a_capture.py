@@ -155,6 +155,7 @@ def test_blocks_in_pieces_and_stale_bytes_leave_the_samples_whole(capture, fault
         assert len(taken) > 4 * 800
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("fault", ["fragment", "stale"])
 def test_modbus_finds_its_own_errors(capture, fault):
     case = CASES["rdtech-dps"]

@@ -20,6 +20,7 @@ from tests.support.programs import built, installed
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces and loop devices"),
     pytest.mark.skipif(not Path("/dev/loop-control").exists(), reason="this machine has no loop devices"),
+    pytest.mark.timeout(1200),  # of its set-up: a whole campaign
 ]
 
 

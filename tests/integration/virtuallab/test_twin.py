@@ -130,6 +130,7 @@ def test_many_connections_at_once_lose_no_count(twin):
     assert twin.counters()["writes"] == 800
 
 
+@pytest.mark.timed
 def test_the_power_limit_holds_operations_up_and_reports_it(tmp_path):
     # 20 MB at 0.1 uJ/B are 2 J; the rail allows 10 W: 0.2 s.
     with Twin(tmp_path, rails=["5v,5,0.01,1,0,1e-7,0,0,10"]) as twin:

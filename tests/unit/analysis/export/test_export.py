@@ -107,7 +107,7 @@ UNITS = {
     "kelvin": "K", "_hz": "Hz", "bytes": "B", "joules": "J",
     "watts": "W", "seconds": "s", "_ns": "ns", "years": "year", "volts": "V", "amps": "A",
 }  # fmt: skip
-WITHOUT_A_UNIT = re.compile(r"_relative_spread$|_unknown$|bytes_per_\w+_byte$")
+WITHOUT_A_UNIT = re.compile(r"_relative_spread$|_unknown$|bytes_per_\w+_byte(_low|_high)?$")
 
 
 def test_units_are_those_of_the_columns_names():
