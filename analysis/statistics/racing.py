@@ -36,7 +36,7 @@ RaceRuns = Mapping[str, Sequence[tuple[int, float | None]]]
 A cell whose runs have not begun has an empty sequence.
 """
 MetAlike = Callable[[Sequence[str], int], bool]
-"""Whether the runs of cells, in blocks up to a look, met the same modes, all of which are known."""
+"""Says whether the runs of cells, in blocks up to a look, met the same modes, all of them known."""
 
 
 @dataclass(frozen=True)
