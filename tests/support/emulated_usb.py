@@ -22,6 +22,7 @@ class Device:
     def __init__(self) -> None:
         self._master, self._slave = pty.openpty()
         tty.setraw(self._slave)
+        os.set_blocking(self._master, False)
         self.path = os.ttyname(self._slave)
         self.streaming = False
         self.asked = b""
@@ -56,9 +57,14 @@ class Device:
                     self._due += CHUNK_SECONDS
 
     def _write(self, data: bytes) -> None:
+        """Write all of it, or what a client takes that speaks and reads no more."""
         while data and not self._gone.is_set():
-            if select.select([], [self._master], [], 0.1)[1]:
-                data = data[os.write(self._master, data[:2048]) :]
+            asked, room, _ = select.select([self._master], [self._master], [], 0.1)
+            if room:
+                with contextlib.suppress(BlockingIOError):
+                    data = data[os.write(self._master, data[:2048]) :]
+            elif asked:
+                return
 
     def unplug(self) -> None:
         """Be gone, as a device whose cable is pulled."""
