@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Count how often a winner is named because its runs met the better of two modes, on simulated campaigns.
+"""Count how often a winner is named because its runs met the better of two modes, on simulations.
 
 15 cells of one mean. In a quarter of the runs a drive collects garbage and does 25 % less work per
 joule: in all cells, or in one whose mean is that of the others all the same. `led`: one cell alone
