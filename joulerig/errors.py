@@ -8,4 +8,4 @@ UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, Type
 
 
 class JoulerigError(Exception):
-    """Report what a user can mend, or data that cannot be read. Its text is one line."""
+    """Report what a user can correct, or data that cannot be read. Its text is one line."""

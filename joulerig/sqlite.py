@@ -40,7 +40,7 @@ _PRAGMAS = ("trusted_schema = OFF", "cell_size_check = ON")
 
 
 class _Deadline:
-    """When the statement that a connection executes has to end."""
+    """The time by which the statement that a connection executes has to end."""
 
     at = float("inf")
 

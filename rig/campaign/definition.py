@@ -132,7 +132,7 @@ class Registered(Strict):
     """Factors of slow motion, ascending. On a virtual lab a claim about time or energy is decided
     where two neighbouring ones agree."""
     hours: Annotated[float, Field(gt=0, le=MOST_HOURS)]
-    """What all attempts of the short form may take together: `make studies` begins none after."""
+    """Limit of all attempts of the short form together: `make studies` begins none after."""
     greatest_width: Annotated[float, Field(gt=1, le=1000)]
     """An interval whose upper limit is more than so many times the lower one decides nothing."""
     claims: dict[str, RegisteredClaim]
@@ -224,9 +224,9 @@ class Campaign(Strict):
     study: Literal[tuple(studies.STUDIES)] | None = None
     """The published study whose claims the report judges."""
     registered: Registered | None = None
-    """What those claims are judged by; required with `study`."""
+    """Rules by which those claims are judged; required with `study`."""
     short: dict[str, Any] | None = None
-    """What the short form (`--short`) has instead: any key but `name`, `question`, `study` and
+    """Values of the short form (`--short`): any key but `name`, `question`, `study` and
     `registered`."""
 
     def levels(self, factor: str) -> list[str]:

@@ -19,7 +19,7 @@ RIG_UP = "'rig up' starts it"
 
 
 class UserError(JoulerigError):
-    """Something the user can mend; its text is one line and is all that is shown."""
+    """Something the user can correct; its text is one line and is all that is shown."""
 
 
 def near_miss(key: object, allowed: Iterable[str]) -> str:

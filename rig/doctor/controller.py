@@ -101,8 +101,8 @@ def clock(seen: Seen) -> Iterator[Finding]:
     found = machine.clock(machine.programs(Host(proc=str(seen.below("/proc")))))
     if not found["kept_by"] or not found.get("synchronised", True):
         text = "its clock, which all test hosts follow, is not set by any other"
-        mend = "sudo apt-get install chrony; 'chronyc tracking' shows what it follows"
-        yield Finding(NOTE, "clock", CONTROLLER, text, mend)
+        remedy = "sudo apt-get install chrony; 'chronyc tracking' shows what it follows"
+        yield Finding(NOTE, "clock", CONTROLLER, text, remedy)
 
 
 def secrets(seen: Seen) -> Iterator[Finding]:
@@ -132,8 +132,8 @@ def _secret(path: Path, key: str) -> Iterator[Finding]:
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
     except OSError as error:
-        mend = f"write it, and 'chmod 600 {path}'"
-        yield Finding(ERROR, "secrets", CONTROLLER, f"{path}: {error.strerror}", mend, key)
+        remedy = f"write it, and 'chmod 600 {path}'"
+        yield Finding(ERROR, "secrets", CONTROLLER, f"{path}: {error.strerror}", remedy, key)
         return
     if not os.access(path, os.R_OK):
         text = f"{path}: may not be read by this user"
@@ -147,8 +147,8 @@ def influxdb(seen: Seen) -> Iterator[Finding]:
     if not (url := seen.lab.controller.influxdb.url):
         return
     if why := machine.unreached(endpoint(url)):
-        mend = "start it, or correct influxdb.url in the controller's host_vars"
-        yield Finding(ERROR, "influxdb", CONTROLLER, f"{url}: {why}", mend, "influxdb.url")
+        remedy = "start it, or correct influxdb.url in the controller's host_vars"
+        yield Finding(ERROR, "influxdb", CONTROLLER, f"{url}: {why}", remedy, "influxdb.url")
 
 
 def accounts(seen: Seen) -> Iterator[Finding]:
@@ -157,15 +157,15 @@ def accounts(seen: Seen) -> Iterator[Finding]:
         return
     try:
         for problem in databases.wrong_rights(seen.lab):
-            mend = (
+            remedy = (
                 "grant each account its own database alone: docs/how-to/own-bench.md#influxdb"
                 if seen.lab.controller.influxdb.url
                 else "rig up"
             )
-            yield Finding(ERROR, "accounts", CONTROLLER, problem, mend, "influxdb.host_token_file")
+            yield Finding(ERROR, "accounts", CONTROLLER, problem, remedy, "influxdb.host_token_file")
         for problem in measure.strange_points(seen.lab):
-            mend = "see who has powerd's account; these points are left out of each energy"
-            yield Finding(WARNING, "accounts", CONTROLLER, problem, mend)
+            remedy = "see who has powerd's account; these points are left out of each energy"
+            yield Finding(WARNING, "accounts", CONTROLLER, problem, remedy)
     except (InfluxError, UserError):
         return  # that it does not answer, or lacks a secret, is another check's
 
@@ -190,13 +190,13 @@ def _port(seen: Seen, subject: str, port: str) -> Iterator[Finding]:
     if not path.exists():
         names = [one.connection for one in discovery.serial_ports()]
         text = f"{port}: no such port; present: {', '.join(names) or 'none'}"
-        mend = "plug it in and switch it on; 'dmesg | tail' shows what the kernel sees"
-        yield Finding(ERROR, "serial-ports", subject, text, mend)
+        remedy = "plug it in and switch it on; 'dmesg | tail' shows what the kernel sees"
+        yield Finding(ERROR, "serial-ports", subject, text, remedy)
     elif not os.access(path, os.R_OK | os.W_OK):
         group = _group(path)
         text = f"{port}: this user may not read and write it (group {group})"
-        mend = f"sudo usermod --append --groups {group} $USER, and log in again"
-        yield Finding(ERROR, "serial-ports", subject, text, mend)
+        remedy = f"sudo usermod --append --groups {group} $USER, and log in again"
+        yield Finding(ERROR, "serial-ports", subject, text, remedy)
 
 
 def _group(path: Path) -> str:
@@ -215,8 +215,8 @@ def usb(seen: Seen) -> Iterator[Finding]:
         node = seen.below(f"/dev/bus/usb/{bus:03d}/{number:03d}")
         if node.exists() and not os.access(node, os.R_OK | os.W_OK):
             text = f"{instrument.what}: this user may not open the instrument ({node})"
-            mend = f"{_install(seen)}; sudo usermod --append --groups plugdev $USER, and log in again"
-            yield Finding(ERROR, "usb", CONTROLLER, text, mend)
+            remedy = f"{_install(seen)}; sudo usermod --append --groups plugdev $USER, and log in again"
+            yield Finding(ERROR, "usb", CONTROLLER, text, remedy)
     if wanted and not any(seen.below(f"{folder}/{RULES}").exists() for folder in RULES_FOLDERS):
         text = f"{', '.join(wanted)} on USB, and the udev rules are not installed"
         yield Finding(NOTE, "usb", CONTROLLER, text, _install(seen))
@@ -242,8 +242,8 @@ def replies(seen: Seen) -> Iterator[Finding]:
         subject = f"meter {name}"
         if port.startswith("tcp") and (why := _refuses(port)):
             text = f"{port}: {why}"
-            mend = "switch it on, enable its LAN port for SCPI, and check its address"
-            yield Finding(ERROR, "replies", subject, text, mend)
+            remedy = "switch it on, enable its LAN port for SCPI, and check its address"
+            yield Finding(ERROR, "replies", subject, text, remedy)
             continue
         try:
             found = seen.scan(seen.lab, name)
@@ -257,13 +257,13 @@ def replies(seen: Seen) -> Iterator[Finding]:
         for channel in seen.lab.meter_channels(name):
             if channel not in channels:
                 text = f"{first['vendor']} {first['model']} has no channel {channel}"
-                mend = f"name one of {', '.join(sorted(channels))} in the rails of drives"
-                yield Finding(ERROR, "replies", subject, text, mend)
+                remedy = f"name one of {', '.join(sorted(channels))} in the rails of drives"
+                yield Finding(ERROR, "replies", subject, text, remedy)
         try:
             connections.check(meter, first)
         except UserError as error:
-            mend = "swap the cables, or correct the inventory"
-            yield Finding(ERROR, "replies", subject, str(error), mend)
+            remedy = "swap the cables, or correct the inventory"
+            yield Finding(ERROR, "replies", subject, str(error), remedy)
 
 
 def _scan_hint(meter: Meter) -> str:
@@ -287,12 +287,12 @@ def rates(seen: Seen) -> Iterator[Finding]:
             continue
         if rate < LEAST_READINGS_PER_SECOND:
             text = f"{rate:.3g} readings a second of each channel: phases of seconds have few or none"
-            mend = "give each rail its own meter, or make phases longer (workload_seconds)"
-            yield Finding(WARNING, "rates", f"meter {name}", text, mend)
+            remedy = "give each rail its own meter, or make phases longer (workload_seconds)"
+            yield Finding(WARNING, "rates", f"meter {name}", text, remedy)
         elif rate < points:
             text = f"{rate:.3g} readings a second; {points} points a second are stored, most of them copies"
-            mend = "nothing has to be done; points_per_second may be lower"
-            yield Finding(NOTE, "rates", f"meter {name}", text, mend)
+            remedy = "nothing has to be done; points_per_second may be lower"
+            yield Finding(NOTE, "rates", f"meter {name}", text, remedy)
 
 
 def switches(seen: Seen) -> Iterator[Finding]:
@@ -314,8 +314,8 @@ def _switch(host: str, subject: str, make: Callable[[], power.Switch | None]) ->
         made = make()
         state = made.state() if made else None
     except UserError as error:
-        mend = f"correct it in the host_vars of {host}, or what stands between it and the controller"
-        yield Finding(ERROR, "switches", subject, str(error), mend)
+        remedy = f"correct it in the host_vars of {host}, or what stands between it and the controller"
+        yield Finding(ERROR, "switches", subject, str(error), remedy)
         return
     if state is None:
         text = "it cannot be asked whether it has switched: that a power cut was one is not checked"
@@ -323,8 +323,8 @@ def _switch(host: str, subject: str, make: Callable[[], power.Switch | None]) ->
     elif state == "off":
         text = "it reports that it is off"
         powered = subject.partition(": ")[2] or host
-        mend = f"if {powered} has power, the outlet is another's: correct its number; else switch it on"
-        yield Finding(WARNING, "switches", subject, text, mend, "switch")
+        remedy = f"if {powered} has power, the outlet is another's: correct its number; else switch it on"
+        yield Finding(WARNING, "switches", subject, text, remedy, "switch")
 
 
 def free_space(seen: Seen) -> Iterator[Finding]:
@@ -333,8 +333,8 @@ def free_space(seen: Seen) -> Iterator[Finding]:
         free = shutil.disk_usage(place).free
         if free < GOOD_FREE_BYTES:
             text = f"{place}: {free / 2**30:.1f} GiB free; allowed: {GOOD_FREE_BYTES >> 30} GiB or more"
-            mend = "'rig export --bundle' keeps a campaign in one file; JOULERIG_RESULTS names another disk"
-            yield Finding(WARNING, "free-space", CONTROLLER, text, mend)
+            remedy = "'rig export --bundle' keeps a campaign in one file; JOULERIG_RESULTS names another disk"
+            yield Finding(WARNING, "free-space", CONTROLLER, text, remedy)
 
 
 CHECKS: Mapping[str, Check] = {

@@ -32,8 +32,8 @@ def examine(described: Described, names: Sequence[str]) -> list[Finding]:
     try:
         answers = asking.ask(described.found.path, asked)
     except UserError as error:
-        mend = "'ansible-inventory --list' shows what Ansible reads"
-        return [*found, Finding(Severity.ERROR, "reached", ", ".join(names), str(error), mend)]
+        remedy = "'ansible-inventory --list' shows what Ansible reads"
+        return [*found, Finding(Severity.ERROR, "reached", ", ".join(names), str(error), remedy)]
     between = (before, time.time_ns())
     for name, answer in answers.items():
         if isinstance(answer, str):

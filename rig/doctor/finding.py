@@ -23,14 +23,14 @@ class Finding:
     """A finding of `check`.
 
     `subject`: a file with its line, a host, a drive, a meter. `key`: of the inventory, or empty.
-    `text`: what was found, and what is allowed. `mend`: a command, or what to change where.
+    `text`: what was found, and what is allowed. `remedy`: a command, or what to change where.
     """
 
     severity: Severity
     check: str
     subject: str
     text: str
-    mend: str
+    remedy: str
     key: str = ""
 
     @property
@@ -41,7 +41,7 @@ class Finding:
     @property
     def line(self) -> str:
         """Return all of it on one line."""
-        return f"{self.severity}: {self.subject}: {self.found}; {self.mend}"
+        return f"{self.severity}: {self.subject}: {self.found}; {self.remedy}"
 
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:

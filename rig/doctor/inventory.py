@@ -66,12 +66,12 @@ class Described:
     lab: Lab | None
     wrong: list[Problem]
 
-    def finding(self, severity: Severity, check: str, host: str, key: str, text: str, mend: str) -> Finding:
+    def finding(self, severity: Severity, check: str, host: str, key: str, text: str, remedy: str) -> Finding:
         """Return a finding about a key of a host's variables, with its file and line."""
         subject = self.found.source(host)
         if place := self.place(host, key):
             subject = f"{paths.short(place.file)}:{place.line}"
-        return Finding(severity, check, subject, text, mend, key)
+        return Finding(severity, check, subject, text, remedy, key)
 
     def place(self, host: str, key: str) -> inventory.Place | None:
         """Return where a key, or the nearest one above it, stands."""
@@ -122,8 +122,8 @@ def examine(path: Path | None = None) -> tuple[Described | None, list[Finding]]:
     except UserError as error:
         text = str(error)
         subject = text.partition(": ")[0]
-        mend = f"edit {subject}; 'rig plan' then reads it"
-        return None, [Finding(ERROR, "readable", subject, text.partition(": ")[2] or text, mend)]
+        remedy = f"edit {subject}; 'rig plan' then reads it"
+        return None, [Finding(ERROR, "readable", subject, text.partition(": ")[2] or text, remedy)]
     described = Described(found, lab, wrong)
     return described, [finding for check in CHECKS.values() for finding in check(described)]
 
@@ -137,11 +137,11 @@ def refused(described: Described) -> Iterator[Finding]:
     for problem in described.wrong:
         host = by_source.get(problem.source, described.found.controller)
         key, text = problem.key, problem.text
-        mend = _mend(described, host, key, text)
-        yield described.finding(ERROR, "refused", host, key, text, mend)
+        remedy = _remedy(described, host, key, text)
+        yield described.finding(ERROR, "refused", host, key, text, remedy)
 
 
-def _mend(described: Described, host: str, key: str, text: str) -> str:
+def _remedy(described: Described, host: str, key: str, text: str) -> str:
     """Return how a value that is refused comes right."""
     place = described.place(host, key)
     where = f"edit line {place.line} of {paths.short(place.file)}" if place else "add it"
@@ -180,8 +180,8 @@ def stray_keys(described: Described) -> Iterator[Finding]:
                 whose = "a test host" if other is TestHost else "the controller"
                 to = found.source(found.controller if other is Controller else found.test_hosts[0])
                 text = f"is read of {whose} alone; allowed here: {', '.join(sorted(mine.model_fields))}"
-                mend = f"move it from line {place.line} of {paths.short(place.file)} to {to}"
-                yield described.finding(ERROR, "stray-keys", host, key, text, mend)
+                remedy = f"move it from line {place.line} of {paths.short(place.file)} to {to}"
+                yield described.finding(ERROR, "stray-keys", host, key, text, remedy)
 
 
 def connection_keys(described: Described) -> Iterator[Finding]:
@@ -196,21 +196,21 @@ def connection_keys(described: Described) -> Iterator[Finding]:
                 text = f"is no variable of Ansible's; allowed: {meant}"
                 place = described.place(host, key)
                 where = f"line {place.line} of {paths.short(place.file)}" if place else "it"
-                mend = f"edit {where}: write {meant}"
-                yield described.finding(ERROR, "connection-keys", host, key, text, mend)
+                remedy = f"edit {where}: write {meant}"
+                yield described.finding(ERROR, "connection-keys", host, key, text, remedy)
 
 
 def sizes(described: Described) -> Iterator[Finding]:
     """Yield sizes that no drive has: half sectors, and the round ones of advertisements."""
     for host, name, drive in described.drives():
         key, size = f"drives.{name}.size_bytes", drive.size_bytes
-        mend = f"'lsblk --bytes --output NAME,SERIAL,SIZE' on {host} prints it"
+        remedy = f"'lsblk --bytes --output NAME,SERIAL,SIZE' on {host} prints it"
         if size % SECTOR_BYTES:
             text = f"{size} is no multiple of {SECTOR_BYTES}; allowed: the drive's exact size in bytes"
-            yield described.finding(ERROR, "sizes", host, key, text, mend)
+            yield described.finding(ERROR, "sizes", host, key, text, remedy)
         elif size % GB == 0 and drive.interface != "nvdimm":
             text = f"{size} is a round number of GB, which few drives have; allowed: the exact size in bytes"
-            yield described.finding(WARNING, "sizes", host, key, text, mend)
+            yield described.finding(WARNING, "sizes", host, key, text, remedy)
 
 
 def placeholder_serials(described: Described) -> Iterator[Finding]:
@@ -220,8 +220,8 @@ def placeholder_serials(described: Described) -> Iterator[Finding]:
             text = (
                 f"{drive.serial!r} is no serial: makers put it where they give none; allowed: a drive's own"
             )
-            mend = f"'rig hosts discover {host}' writes what the host reads; such a drive is refused"
-            yield described.finding(ERROR, "placeholder-serials", host, f"drives.{name}.serial", text, mend)
+            remedy = f"'rig hosts discover {host}' writes what the host reads; such a drive is refused"
+            yield described.finding(ERROR, "placeholder-serials", host, f"drives.{name}.serial", text, remedy)
 
 
 def missing_wwns(described: Described) -> Iterator[Finding]:
@@ -229,8 +229,8 @@ def missing_wwns(described: Described) -> Iterator[Finding]:
     for host, name, drive in described.drives():
         if drive.wwn is None:
             text = "no wwn; a drive that has one is refused without it"
-            mend = f"'lsblk --output NAME,SERIAL,WWN' on {host} prints it; leave it out if there is none"
-            yield described.finding(WARNING, "missing-wwns", host, f"drives.{name}", text, mend)
+            remedy = f"'lsblk --output NAME,SERIAL,WWN' on {host} prints it; leave it out if there is none"
+            yield described.finding(WARNING, "missing-wwns", host, f"drives.{name}", text, remedy)
 
 
 def endurance(described: Described) -> Iterator[Finding]:
@@ -257,8 +257,8 @@ def rails_without_bounds(described: Described) -> Iterator[Finding]:
             text = "no ohms: joules of windows' means have no bounds; allowed: ohms from supply to meter"
             key = f"{key}.supply"
         if text:
-            mend = "docs/how-to/meters.md, 'What feeds a rail', says how to find them"
-            yield described.finding(WARNING, "rails-without-bounds", host, key, text, mend)
+            remedy = "docs/how-to/meters.md, 'What feeds a rail', says how to find them"
+            yield described.finding(WARNING, "rails-without-bounds", host, key, text, remedy)
 
 
 def supplies(described: Described) -> Iterator[Finding]:
@@ -271,17 +271,17 @@ def supplies(described: Described) -> Iterator[Finding]:
         if not 0.98 * nominal <= rail.supply.volts <= 1.2 * nominal:
             low, high = nominal, 1.1 * nominal
             text = f"{rail.supply.volts:g} V feed a rail of that name; allowed: about {low:g} to {high:.4g} V"
-            mend = "write the supply's greatest volts without a load, or rename the rail"
-            yield described.finding(WARNING, "supplies", host, f"{key}.supply.volts", text, mend)
+            remedy = "write the supply's greatest volts without a load, or rename the rail"
+            yield described.finding(WARNING, "supplies", host, f"{key}.supply.volts", text, remedy)
 
 
 def drives_without_rails(described: Described) -> Iterator[Finding]:
     """Yield drives that no meter measures."""
     for host, name, drive in described.drives():
         if not drive.rails:
-            mend = f"add rails to it, as docs/how-to/own-bench.md shows; 'rig doctor {host}' checks them"
+            remedy = f"add rails to it, as docs/how-to/own-bench.md shows; 'rig doctor {host}' checks them"
             text = "no rails: its runs have no joules"
-            yield described.finding(NOTE, "drives-without-rails", host, f"drives.{name}", text, mend)
+            yield described.finding(NOTE, "drives-without-rails", host, f"drives.{name}", text, remedy)
 
 
 def volatile_ports(described: Described) -> Iterator[Finding]:
@@ -293,12 +293,12 @@ def volatile_ports(described: Described) -> Iterator[Finding]:
             continue
         if port.startswith("/dev/"):
             text = f"{port!r} may be another port after a boot; allowed: its name in /dev/serial/by-id"
-            mend = f"'udevadm info --query=symlink {port}' prints its names"
-            yield described.finding(WARNING, "volatile-ports", host, key, text, mend)
+            remedy = f"'udevadm info --query=symlink {port}' prints its names"
+            yield described.finding(WARNING, "volatile-ports", host, key, text, remedy)
         else:
             text = f"{port!r} changes when it is plugged in; allowed: that, or its LAN address (tcp-raw/)"
-            mend = "connect it by LAN where it has a port, else 'rig meters scan' after each boot"
-            yield described.finding(NOTE, "volatile-ports", host, key, text, mend)
+            remedy = "connect it by LAN where it has a port, else 'rig meters scan' after each boot"
+            yield described.finding(NOTE, "volatile-ports", host, key, text, remedy)
 
 
 def unused_meters(described: Described) -> Iterator[Finding]:
@@ -313,9 +313,9 @@ def unused_meters(described: Described) -> Iterator[Finding]:
     for name, meter in described.meters():
         if name not in named and not meter.family.refuse_rail("volts"):
             text = "no rail names it; allowed: that, for a reference"
-            mend = f"name it in a drive's rails: {{ meter: {name}, volts: CHANNEL, amps: CHANNEL }}"
+            remedy = f"name it in a drive's rails: {{ meter: {name}, volts: CHANNEL, amps: CHANNEL }}"
             host = described.found.controller
-            yield described.finding(NOTE, "unused-meters", host, f"meters.{name}", text, mend)
+            yield described.finding(NOTE, "unused-meters", host, f"meters.{name}", text, remedy)
 
 
 def _mappings(value: Any) -> list[Mapping[str, Any]]:
@@ -331,17 +331,17 @@ def addresses(described: Described) -> Iterator[Finding]:
         values = described.found.values[host]
         if _is_loopback(spec.controller_address) and values.get("ansible_connection") != "local":
             text = f"{spec.controller_address!r} is the host itself; allowed: the controller's address there"
-            mend = f"'ip -brief address' on the controller prints it; it is what {host} reaches"
-            yield described.finding(ERROR, "addresses", host, "controller_address", text, mend)
+            remedy = f"'ip -brief address' on the controller prints it; it is what {host} reaches"
+            yield described.finding(ERROR, "addresses", host, "controller_address", text, remedy)
         own = values.get("ansible_host")
         if own and own == spec.controller_address:
             text = f"{own!r} is {host}'s own address (ansible_host); allowed: the controller's"
-            mend = "'ip -brief address' on the controller prints it"
-            yield described.finding(ERROR, "addresses", host, "controller_address", text, mend)
+            remedy = "'ip -brief address' on the controller prints it"
+            yield described.finding(ERROR, "addresses", host, "controller_address", text, remedy)
         if own and (first := seen.setdefault((own, values.get("ansible_port")), host)) != host:
             text = f"{own!r} is also that of {first}; allowed: an address that no other has"
-            mend = "edit the inventory: one machine is one test host"
-            yield described.finding(ERROR, "addresses", host, "ansible_host", text, mend)
+            remedy = "edit the inventory: one machine is one test host"
+            yield described.finding(ERROR, "addresses", host, "ansible_host", text, remedy)
 
 
 def influx_address(described: Described) -> Iterator[Finding]:
@@ -356,9 +356,9 @@ def influx_address(described: Described) -> Iterator[Finding]:
             f"{influx.url!r} is the controller alone; {hosts} cannot reach it; allowed: an address"
             " of the lab's network, or url_from_hosts in addition"
         )
-        mend = f"add url_from_hosts: http://ADDRESS:{parts.port or 8086}"
+        remedy = f"add url_from_hosts: http://ADDRESS:{parts.port or 8086}"
         host = described.found.controller
-        yield described.finding(ERROR, "influx-address", host, "influxdb.url", text, mend)
+        yield described.finding(ERROR, "influx-address", host, "influxdb.url", text, remedy)
 
 
 def return_times(described: Described) -> Iterator[Finding]:
@@ -366,8 +366,8 @@ def return_times(described: Described) -> Iterator[Finding]:
     for host, spec in described.physical():
         if spec.return_seconds and spec.return_seconds < LEAST_RETURN_SECONDS:
             text = f"{spec.return_seconds} s is less than a machine takes to start; allowed: 600 for servers"
-            mend = "leave it out, which is 600 s, or time a boot and double that"
-            yield described.finding(WARNING, "return-times", host, "return_seconds", text, mend)
+            remedy = "leave it out, which is 600 s, or time a boot and double that"
+            yield described.finding(WARNING, "return-times", host, "return_seconds", text, remedy)
 
 
 def _is_loopback(address: str) -> bool:

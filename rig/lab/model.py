@@ -193,7 +193,7 @@ class Drive(Strict):
     """What its maker rates it for, in TB (10^12 bytes) written: "TBW", or "DWPD" times capacity and
     days of warranty. `rig plan` says what share of it a campaign takes."""
     settle_seconds: PositiveFloat | None = None
-    """How long it takes to come to rest after it was written to. Campaigns wait for so long before
+    """Time that it takes to come to rest after a write. Campaigns wait for so long before
     they look for its idle power. Left out: not known; of a virtual drive, its profile's."""
     rails: dict[Name, Rail] = {}
     """Its supply rails by name, each with its channels."""
@@ -552,8 +552,8 @@ class Meter(Strict):
     samples: Samples | None = None
     """`window-mean`: a sample is the mean of its window. `point`: of an instant."""
     bandwidth_hz: PositiveFloat | None = None
-    """Of a stream of points: its filter passes nothing faster. At half of the sample rate or less
-    the points show all that a rail draws; else its supply alone bounds what it draws between."""
+    """Greatest frequency that the filter of a stream of points passes. At half of the sample rate
+    or less the points show all of a rail's power; else its supply alone bounds what is between."""
     silence_seconds: Annotated[float, Field(ge=0.2, le=3600)] | None = None
     """Without samples for this long, the meter counts as silent."""
     clock_ppm: Annotated[float, Field(ge=1, le=1000)] | None = None

@@ -70,7 +70,7 @@ class Meter(Message):
     samples: Literal["window-mean", "point"]
     """Energy is the sum of window means, or the trapezoid rule over points."""
     bandwidth_hz: float = 0
-    """Of points: the instrument passes nothing faster; 0: not known."""
+    """Greatest frequency that an instrument of points passes; 0: not known."""
     timing: Literal["stream", "poll"] = "stream"
     """Samples at the device's own steady rate, or readings on request."""
     silence_seconds: float = 2

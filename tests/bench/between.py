@@ -61,7 +61,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Pair:
-    """How two campaigns are drawn; standard deviations of logarithms.
+    """Two campaigns to draw; standard deviations of logarithms.
 
     `fall`: of the first cell. `known`: whether the gate knows `day`. `tails`: degrees of freedom of
     the days' Student's t. `spreads`: greatest over least spread of runs. `lost`: share of runs.

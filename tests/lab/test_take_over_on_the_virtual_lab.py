@@ -174,7 +174,7 @@ def test_each_run_is_in_the_journal_exactly_once_as_ok(story: Story):
 
 
 def test_the_host_began_each_run_once_and_no_two_at_the_same_time(story: Story):
-    """By its service manager, which knows neither of the controllers."""
+    """Ask its service manager, which knows neither of the controllers."""
     names = {unit.unit_name(f"{run.id}.1") for run in results.load(story.campaign.folder).runs}
     spans: dict[str, list[tuple[str, int]]] = {name: [] for name in names}
     for line in story.lab.ssh("journalctl --quiet --output=json _PID=1").splitlines():

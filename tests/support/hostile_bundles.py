@@ -17,7 +17,7 @@ Make = Callable[[Path, Path], None]  # of (a good bundle's folder, which may be 
 
 
 def pack(folder: Path, target: Path) -> None:
-    """Pack a folder as it is."""
+    """Pack a folder without any change."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(folder.rglob("*")):
             if path.is_file():

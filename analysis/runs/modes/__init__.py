@@ -27,7 +27,7 @@ from joulerig.plural import counted
 if TYPE_CHECKING:
     from joulerig.analysis.runs.over_time import Floats, PowerOverTime
 
-# Runs of each finalist from which on a winner is named whatever modes they met. A race looks after
+# With so many runs of each finalist, a winner is named whatever modes they met. A race looks after
 # each block, so a lead by chance has more occasions.
 ENOUGH, ENOUGH_IN_RACE = 5, 6
 SCOPE = "of what these runs show"

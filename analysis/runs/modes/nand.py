@@ -23,7 +23,7 @@ FEWEST_UNITS = 20  # that a count has to rise by: its last unit is then 5 % at m
 
 @dataclass(frozen=True)
 class Rise:
-    """By how much a run made a drive's counts rise, in bytes, and the unit of each count."""
+    """The rise of a drive's counts in a run, in bytes, and the unit of each count."""
 
     host: float
     nand: float
@@ -38,8 +38,7 @@ class Rise:
 def rise(run: Run) -> Rise | None:
     """Return the rise of the counts of a run's drive; None where its reports do not have both.
 
-    Also where a count fell, as that of a drive that was exchanged would, and where a report is
-    damaged.
+    None also where a count fell, as after an exchange of the drive, and where a report is damaged.
     """
     try:
         before, after = (_counts(report, run.drive) for report in (run.health_before, run.health_after))

@@ -99,7 +99,7 @@ def show(action: ActionBase, text: str, mark: str = NOTE) -> None:
 
 @contextmanager
 def user_errors_fail() -> Iterator[None]:
-    """Fail the task, on one line, for an error that the user can mend."""
+    """Fail the task, on one line, for an error that the user can correct."""
     try:
         yield
     except JoulerigError as error:

@@ -88,7 +88,7 @@ SignatureUuid = Annotated[str, Field(pattern=r"^[0-9A-Za-z-]+$", max_length=64)]
 
 
 class Identity(Part):
-    """By what the content of a drive is known: its signatures, else a digest of what was read."""
+    """Identity of the content of a drive: its signatures, else a digest of what was read."""
 
     signatures: Annotated[list[tuple[SignatureType, SignatureUuid | None]], Field(max_length=64)] = []
     digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None

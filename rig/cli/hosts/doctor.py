@@ -74,7 +74,7 @@ def show(found: list[Finding], *, as_json: bool) -> None:
             table.box, table.pad_edge = None, False
         for one in found:
             colour = COLOURS[one.severity]
-            table.add_row(Text(one.severity, colour), one.subject, one.found, one.mend)
+            table.add_row(Text(one.severity, colour), one.subject, one.found, one.remedy)
         if found:
             console = out if out.is_terminal else Terminal(width=WIDEST)
             console.print(table)

@@ -39,7 +39,7 @@ LEAST_SIGNALS, LEAST_CHOSEN = 35, 4
 
 @dataclass(frozen=True)
 class Signal:
-    """What became of a signal.
+    """The outcome of a signal.
 
     `bounded`: the share of phases with bounds. `inside`: of these, those with the truth in them;
     None where there are none. `error_percent`: of the corrected energy, root mean square.

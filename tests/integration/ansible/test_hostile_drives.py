@@ -145,7 +145,7 @@ SITUATIONS = [
               arrange=BEHIND_PCI + "echo vfio-pci >$pci/driver_override"),
     Situation("a virtual machine has a virtual function of its controller", "vfio-pci has a virtual function",
               arrange=BEHIND_PCI + "mkdir -p $pci/virtfn0 $SYS/drivers/vfio-pci; ln -s $SYS/drivers/vfio-pci $pci/virtfn0/driver"),
-    Situation("its PCI function is that of a virtual machine that is off", "guest.xml: 0000:01:00.0",
+    Situation("its PCI function belongs to a virtual machine that is off", "guest.xml: 0000:01:00.0",
               arrange=BEHIND_PCI + named("etc/libvirt/qemu/guest.xml", "<address domain='0x0000' bus='0x01' slot='0x00' function='0x0'/>")),
     Situation("a USB gadget serves it", "a USB gadget serves it",
               arrange="rm $SYS/kernel; lun=$SYS/kernel/config/usb_gadget/g1/functions/mass_storage.0/lun.0; mkdir -p $lun; echo $DEV >$lun/file"),

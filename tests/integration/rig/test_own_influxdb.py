@@ -129,7 +129,7 @@ def test_a_right_that_an_account_has_too_many_is_taken_away(lab: LabFiles) -> No
         " allowed: one that can write to 'joulerig_host_bench1' alone (influxdb.host_token_file)"
     ]
     [finding] = controller.CHECKS["accounts"](controller.Seen(described))
-    assert (finding.severity, finding.mend) == (Severity.ERROR, "rig up")
+    assert (finding.severity, finding.remedy) == (Severity.ERROR, "rig up")
     influxdb.start(described)
     assert write(host, "joulerig_power") == 403
     assert list(influxdb.wrong_rights(described)) == []

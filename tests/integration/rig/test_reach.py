@@ -71,7 +71,7 @@ def test_a_host_is_where_ssh_connects_to(
 
 
 def test_a_hosts_address_is_no_option_of_ssh(lab_files: LabFiles, tmp_path: Path) -> None:
-    """By `-E` ssh would write a file."""
+    """Give ssh `-E`, by which it would write a file."""
     lab_files.host["ansible_host"] = f"-E{tmp_path}/executed-option"
     found = reach.of_host(lab_files.load(), "bench1")
     assert not found.answers()

@@ -1141,7 +1141,7 @@ def test_the_hashes_of_other_samples_say_nothing(host, tool, killed, more):
 
 
 def test_the_next_lease_ends_a_change_that_was_cut_short(host, tool, killed):
-    """From then on the drive is known by what it was found to hold."""
+    """Know the drive from then on by what it was found to hold."""
     killed(NEW)
     found(tool, ("xfs", NEW, None))
     take(SPEC, host)

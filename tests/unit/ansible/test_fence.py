@@ -84,7 +84,7 @@ def test_the_system_keeps_its_own_dev():
 
 
 def loaded(script: str, *, own: Sequence[str] = (), before: str = "") -> str:
-    """Why a load did not end well that a fenced call executes; "" where it did."""
+    """Return why a load that a fenced call executes did not end well; "" where it did."""
     return fenced(
         f"""
         {before}
@@ -253,7 +253,7 @@ def test_a_load_reaches_no_process_by_another_mount_of_proc(tmp_path, stranger):
 
 
 def test_a_load_reaches_the_systems_log(tmp_path):
-    """Where journald listens: the fence's /dev/log leads there."""
+    """The socket of journald: the fence's /dev/log leads there."""
     journal = Path("/run/systemd/journal")
     existed = journal.exists()
     journal.mkdir(parents=True, exist_ok=True)

@@ -59,7 +59,7 @@ def test_what_all_cells_do_is_taken_from_each_and_shown_apart(pair):
 
 
 def test_fewer_than_three_cells_are_tested_where_campaigns_are_known_to_differ(tmp_path):
-    """Of two cells none can say which of them moved, and which one stayed."""
+    """Two cells cannot show which of them moved, and which one stayed."""
     two = [campaign(tmp_path / str(seed), schedulers=("none", "bfq"), seed=seed) for seed in (1, 2)]
     compared = campaigns.compare(*two)
     assert compared.common is None

@@ -635,7 +635,7 @@ def test_what_another_session_drew_bounds_no_gap_of_this_one():
 
 
 def test_a_hole_bounds_what_it_may_have_too_much_and_too_little():
-    """In 100 ms without points 120 mJ were counted, at 1 to 9 W: 60 ms hold 60 to 80 mJ of them."""
+    """Divide 120 mJ of 100 ms without points, at 1 to 9 W: 60 ms hold 60 to 80 mJ of them."""
     points = CounterPoints(
         T0 + MS * np.array([0, 10, 110, 120]), [0.0, 0.02, 0.14, 0.16], ["a"] * 4,
         watts_min=[1.0] * 4, watts_max=[9.0] * 4, gap_seconds=[0.0] * 4,

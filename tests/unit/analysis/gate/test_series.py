@@ -130,7 +130,7 @@ def test_what_nothing_bounds_is_not_tested(nights):
 
 
 def test_what_all_cells_do_together_is_a_separate_series(tmp_path):
-    """From the fifth night on all is a tenth slower: no cell changed apart."""
+    """Make all a tenth slower from the fifth night on: no cell changed apart."""
     nights = []
     for number in range(COUNT):
         with pytest.MonkeyPatch.context() as patch:

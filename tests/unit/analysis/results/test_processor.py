@@ -77,7 +77,7 @@ class Readings:
 
 
 def test_readings_are_kept_from_the_last_before_the_phase_to_the_first_after_it():
-    """On the controller's clock, half a second ahead of the host's."""
+    """Read the controller's clock, half a second ahead of the host's."""
     load = Phase("workload", BEGIN + 2 * S, BEGIN + 4 * S, S // 2, 0)
     found = processor.points(Readings(*((at, 10.0 * at) for at in range(8))), "vhost1", load)
     assert ((found["time_ns"] - BEGIN) / S).to_list() == [1.5, 2.5, 3.5, 4.5]

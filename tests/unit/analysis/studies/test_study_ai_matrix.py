@@ -185,7 +185,7 @@ def test_what_the_journal_costs_is_reported_with_what_was_written_and_flushed(ca
 
 
 def test_work_left_in_the_page_cache_opens_what_is_about_energy(campaign):
-    """Of the review: ext2 wrote half of what fileserver wrote, and was twice as good."""
+    """Take the review's case: ext2 wrote half of what fileserver wrote, and was twice as good."""
     whole = with_io(
         changed(campaign, by_filesystem),
         lambda run: (6.3 if run.filesystem == "ext2" else 14.0, 1),
@@ -198,7 +198,7 @@ def test_work_left_in_the_page_cache_opens_what_is_about_energy(campaign):
 
 
 def test_ai_is_to_quiescence_where_all_that_is_left_was_measured(campaign, monkeypatch):
-    """What ext2 left behind takes as much again as its load did: it is no longer first."""
+    """Count the work that ext2 left, which takes as much as its load: it is no longer first."""
     whole = with_io(
         changed(campaign, by_filesystem),
         lambda run: (6.3 if run.filesystem == "ext2" else 14.0, 1),

@@ -156,7 +156,7 @@ def test_attempts_that_decide_nothing_do_not_widen_the_intervals():
 
 
 def test_an_interval_wider_than_is_of_use_decides_nothing():
-    """Of the review: holds with 1.08 to 9.36."""
+    """Take the review's case: holds with 1.08 to 9.36."""
     found = only(attempt(20.0, measured(3.19, VOLUME, deviation=0.85)))
     assert found.verdict == OPEN
     assert "more than 2 is of no use" in found.why
@@ -217,7 +217,7 @@ def test_no_order_of_the_attempts_changes_a_verdict():
 
 
 def test_all_alike_the_first_is_decided_in_at_most_one_of_twenty():
-    """Of two cells against three; by the best of each it was 8.4 % (n = 5), all "does not hold"."""
+    """Compare two cells with three: by the best of each, 8.4 % (n = 5), all "does not hold"."""
     rng = np.random.default_rng(3)
     decided, times = 0, 1000
     for _ in range(times):

@@ -110,7 +110,7 @@ def written(tmp_path, text):
 
 
 def test_a_file_without_registrations_is_judged_and_says_what_it_does_not_know(tmp_path):
-    """Of the review: does not hold at 20, holds at 75, and the one that was run last decided."""
+    """Take the review's case: does not hold at 20, holds at 75; the one run last decided."""
     parts = {
         "drive=d": of_then(0.653, 0.611, 0.698, "does not hold", 20.0, "a"),
         "drive=d kernel=k": of_then(1.149, 1.041, 1.268, "holds", 75.0, "b"),

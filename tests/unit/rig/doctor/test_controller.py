@@ -74,7 +74,7 @@ def as_a_stranger(monkeypatch):
 def test_programs_that_are_not_built(check, tmp_path, monkeypatch):
     monkeypatch.setenv("JOULERIG_PROGRAMS", str(tmp_path))
     [one] = check("programs")
-    assert (one.severity, one.mend) == (ERROR, "make build")
+    assert (one.severity, one.remedy) == (ERROR, "make build")
     assert "has no srcap, powerd, iod, flowop, durawriter" in one.text
     for name in controller.PROGRAMS:
         (tmp_path / name).write_text("")
@@ -84,7 +84,7 @@ def test_programs_that_are_not_built(check, tmp_path, monkeypatch):
 def test_a_controller_without_a_clock_to_follow(check, root):
     [one] = check("clock")
     assert (one.severity, one.subject) == (NOTE, "controller")
-    assert "chronyc tracking" in one.mend
+    assert "chronyc tracking" in one.remedy
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_a_token_that_others_may_read(check, token, mode, count):
     token.chmod(mode)
     found = check("secrets")
     assert [one.severity for one in found] == [WARNING] * count
-    assert all(one.mend == f"chmod 600 {token}" for one in found)
+    assert all(one.remedy == f"chmod 600 {token}" for one in found)
 
 
 def test_the_files_that_grafana_needs_are_looked_at(check, lab_files):
@@ -153,7 +153,7 @@ def test_a_serial_port_that_this_user_may_not_open(check, lab_files, root, monke
     (root / LINK.lstrip("/")).symlink_to(place)
     [one] = check("serial-ports")
     assert "may not read and write it (group" in one.text
-    assert "sudo usermod --append --groups" in one.mend
+    assert "sudo usermod --append --groups" in one.remedy
     place.chmod(0o666)
     assert check("serial-ports") == []
 
@@ -183,7 +183,7 @@ def test_an_instrument_that_this_user_may_not_open(check, root, monkeypatch):
     [one] = check("usb")
     assert (one.severity, one.check) == (ERROR, "usb")
     assert "Rigol DP800: this user may not open the instrument" in one.text
-    assert "sudo install --mode 644 rig/lab/meters/60-joulerig-meters.rules /etc/udev/rules.d/" in one.mend
+    assert "sudo install --mode 644 rig/lab/meters/60-joulerig-meters.rules /etc/udev/rules.d/" in one.remedy
 
 
 def test_the_rules_are_missing(check, lab_files, root):
@@ -239,7 +239,7 @@ def test_a_meter_that_is_off(check, lab_files, listening):
 def test_a_model_that_libsigrok_does_not_have(check, listening):
     one, _ = check("replies", "no instrument answers at hameg-hmo:conn=tcp-raw/h/1")
     assert "no reply to hameg-hmo, or a model that this libsigrok does not have" in one.text
-    assert one.mend.startswith("rig meters scan --driver hameg-hmo --connection tcp-raw/127.0.0.1/")
+    assert one.remedy.startswith("rig meters scan --driver hameg-hmo --connection tcp-raw/127.0.0.1/")
 
 
 def test_a_channel_that_the_instrument_lacks(check, listening):
@@ -248,14 +248,14 @@ def test_a_channel_that_the_instrument_lacks(check, listening):
         "Rohde&Schwarz RTA4004 has no channel CH3",
         "Rohde&Schwarz RTA4004 has no channel CH4",
     ]
-    assert "CH1, CH2" in found[0].mend
+    assert "CH1, CH2" in found[0].remedy
 
 
 def test_another_instrument_than_declared(check, lab_files, listening):
     meter(lab_files, serial="042")
     [one] = check("replies")
     assert one.text == "the instrument is serial '017-A', and serial '042' is declared"
-    assert one.mend == "swap the cables, or correct the inventory"
+    assert one.remedy == "swap the cables, or correct the inventory"
 
 
 def test_an_oscilloscope_in_place_of_a_tap(check, listening):
@@ -275,12 +275,12 @@ def test_a_meter_that_a_capturer_reads_is_not_asked_of_libsigrok(check, lab_file
     a_capturer(lab_files, driver="joulescope")
     one = check("replies", "no instrument answers")[-1]
     assert one.text == "no reply to joulescope: no instrument answers"
-    assert one.mend == "rig meters scan --driver joulescope"
+    assert one.remedy == "rig meters scan --driver joulescope"
 
 
 def test_a_program_that_does_not_print_is_to_be_run(check, lab_files, listening):
     a_capturer(lab_files, driver="command", command=["read-it", "a b"], timing="poll", sample_rate_hz=1)
-    assert check("replies", "it ended")[-1].mend == "read-it 'a b'"
+    assert check("replies", "it ended")[-1].remedy == "read-it 'a b'"
 
 
 def test_a_capturer_is_given_its_meter(lab_files, monkeypatch):

@@ -129,7 +129,7 @@ def test_what_is_right_or_not_known(seen, given):
 
 
 @pytest.mark.parametrize(
-    ("why", "mend"),
+    ("why", "remedy"),
     [
         ("Missing sudo password", "ANSIBLE_BECOME_PASSWORD_FILE"),
         ("Failed to connect to the host via ssh: Permission denied (publickey)", "ssh-copy-id"),
@@ -137,11 +137,11 @@ def test_what_is_right_or_not_known(seen, given):
         ("Connection timed out", "ansible.builtin.ping"),
     ],
 )
-def test_a_host_that_gives_no_facts(why, mend):
+def test_a_host_that_gives_no_facts(why, remedy):
     one = hosts.unreachable("bench1", why)
     assert one.severity == ERROR
     assert why in one.text
-    assert mend in one.mend
+    assert remedy in one.remedy
 
 
 # --- what is asked, and of whom
@@ -210,7 +210,7 @@ def test_a_virtual_lab_that_is_down_is_not_asked_and_is_said_to_be_down(lab_file
     described = with_virtual(inventory.examine(lab_files.write())[0], "vhost1")
     [one] = everywhere.examine(described, ["bench1", "vhost1"])
     assert (one.severity, one.subject, one.text) == (ERROR, "vhost1", "the virtual lab is down")
-    assert one.mend == "'rig up' starts it"
+    assert one.remedy == "'rig up' starts it"
     [(_, given)] = calls
     assert list(given) == ["bench1"]
     assert everywhere.examine(described, ["vhost1"]) == [one]
@@ -232,4 +232,4 @@ def test_a_member_that_its_volume_holds(seen):
     volume = dataclasses.replace(one, spec=one.spec.model_copy(update={"arrays": arrays}))
     [found] = hosts.examine(volume)
     assert (found.severity, found.check) == (NOTE, "drives")
-    assert "vgremove joulerig_pair" in found.mend
+    assert "vgremove joulerig_pair" in found.remedy

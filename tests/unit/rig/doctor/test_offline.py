@@ -191,7 +191,7 @@ def check_line(bench, mistake):
     assert one.severity == mistake.severity
     assert re.match(rf"{re.escape(str(bench / mistake.file))}(:\d+|: bench1)?$", one.subject), one.line
     assert "\n" not in one.line
-    assert one.mend
+    assert one.remedy
     for part in mistake.expected:
         assert part in one.line, one.line
 
@@ -201,7 +201,7 @@ def test_the_line_of_a_key(bench):
     [one] = found(bench)
     number = int(one.subject.rpartition(":")[2])
     assert "960 GB" in (bench / HOST).read_text().splitlines()[number - 1]
-    assert f"edit line {number} of " in one.mend
+    assert f"edit line {number} of " in one.remedy
 
 
 def test_twenty_mistakes_at_once(bench):
@@ -233,7 +233,7 @@ def test_twenty_mistakes_at_once(bench):
 def test_a_file_of_a_host_that_is_not_there(bench):
     (bench / HOST).rename(bench / "host_vars/bench01.yml")
     stray = next(one for one in found(bench) if one.check == "stray-files")
-    assert stray.mend == f"mv {bench}/host_vars/bench01.yml {bench}/{HOST}"
+    assert stray.remedy == f"mv {bench}/host_vars/bench01.yml {bench}/{HOST}"
     assert "is read by no host, and bench1 has no file" in stray.line
 
 
