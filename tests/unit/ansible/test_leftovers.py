@@ -157,12 +157,12 @@ def noted(place: str, name: str) -> None:
 
 @needs_root
 def test_processes_of_a_killed_calls_fence_are_ended_and_no_others(place):
-    left = [fenced_process("sh", "-c", "setsid sleep 60 & wait") for _ in range(2)]
+    left = [fenced_process("sh", "-c", "setsid sleep 60 & exec sleep 60") for _ in range(2)]
     (first, name), (second, _) = left
-    wait_for(lambda: psutil.Process(first.pid).children(), 10, "its child")
+    wait_for(lambda: psutil.Process(first.pid).name() == "sleep", 10, "a child, and a sleep in the fence")
     noted(place, name)
     ended = leftovers.take_down(place)
-    assert f"process {first.pid} (sh) ended" in ended
+    assert f"process {first.pid} (sleep) ended" in ended
     assert len(ended) == 2
     assert first.wait(10) == -signal.SIGKILL
     assert second.poll() is None
