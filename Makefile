@@ -12,7 +12,7 @@ PAGE_SOURCES := $(shell find rig/dashboard/page -name '*.ts' -not -path '*/gener
 SOURCES := $(wildcard $(shell git ls-files -co --exclude-standard '*.c' '*.h' '*.go' '*.f' 'go.*' '*/Makefile' 2>/dev/null))
 
 .PHONY: help setup build images influxdb demo check test test-all down clean docs tap-for-qemu
-.PHONY: test-c test-clock test-go test-python test-lab test-energy test-arrays test-hosts test-kernels test-kills test-long-load test-nvme test-slow-motion test-workloads test-powercut test-powercut-applications test-powercut-guest
+.PHONY: test-attacks test-c test-clock test-go test-python test-lab test-energy test-arrays test-hosts test-kernels test-kills test-long-load test-nvme test-slow-motion test-workloads test-powercut test-powercut-applications test-powercut-guest
 .PHONY: studies lint bench-agent bench-analysis bench-beyond bench-campaign bench-dashboard bench-faults bench-power bench-drives bench-lease bench-nvme bench-plan bench-racing bench-between bench-slow-motion bench-trust bench-workloads test-soak fuzz-workloads bench-coefficients bench-audit
 
 help: ## Show the targets
@@ -106,6 +106,9 @@ test-release: ## A release of a Debian whose owner made a database with the rig'
 
 test-kernels: build ## A campaign over two kernels on a virtual lab, one of which first comes up without a network
 	JOULERIG_KERNELS=1 $(PYTEST) tests/lab/test_kernels_on_the_virtual_lab.py
+
+test-attacks: build ## Every situation in which a drive must not be wiped, with each record that a host can have of it (needs root)
+	JOULERIG_ATTACKS=1 $(PYTEST) tests/integration/ansible/test_hostile_drives.py
 
 test-kills: build ## A hundred kills, at random moments, of all that can die: results/bench/durability.json
 	JOULERIG_KILLS=100 $(PYTEST) tests/lab/test_kills_on_the_virtual_lab.py

@@ -3,6 +3,8 @@
 
 Each situation is made for real on a loop device, and every way in which a module can destroy a
 drive is tried (tests/support/hostile_drive.py). The bytes written are the kernel's count.
+`make test-attacks` tries each with every record that a host can have of the drive, and each change
+before each person's data; without JOULERIG_ATTACKS both take turns.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -26,6 +29,7 @@ import pytest
 from tests.support import ROOT
 
 MIB = 1 << 20
+ALL = "JOULERIG_ATTACKS" in os.environ
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices"),
     pytest.mark.skipif(not Path("/dev/loop-control").exists(), reason="this machine has no loop devices"),
@@ -442,10 +446,13 @@ def rows(situations: list[Situation]) -> pytest.MarkDecorator:
     )
 
 
+RECORDS_IN_TURN = itertools.cycle([RECORDS] if ALL else [(one,) for one in RECORDS])
+
+
 @rows(
     [
-        one if one.name.startswith(WITH_A_RECORD) else dataclasses.replace(one, records=RECORDS)
-        for one in SITUATIONS
+        one if one.name.startswith(WITH_A_RECORD) else dataclasses.replace(one, records=records)
+        for one, records in zip(SITUATIONS, RECORDS_IN_TURN, strict=False)
     ]
 )
 def test_nothing_is_written_to_a_drive(attacks, request, situation: Situation):
@@ -475,10 +482,11 @@ PERSONS = {
         "holds", "dd if=/dev/urandom of=$DEV bs=1M count=3 conv=fsync status=none", (),
     ),
 }  # fmt: skip
+PAIRS = itertools.product(CHANGES, PERSONS) if ALL else zip(CHANGES, itertools.cycle(PERSONS), strict=False)
 AFTER_CHANGES = [
     Situation(f"{change}, then {what}", words, make, needs=("which fio", *needs), change=change)
-    for change in CHANGES
-    for what, (words, make, needs) in PERSONS.items()
+    for change, what in PAIRS
+    for words, make, needs in [PERSONS[what]]
 ]
 AFTER_CHANGES += [
     Situation(f"adoption, then {what}", "holds ext4 'THESIS'", make, change="adoption")
