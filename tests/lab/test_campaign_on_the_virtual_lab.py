@@ -214,7 +214,7 @@ def fsyncs(lab: Lab):
     return found["campaign"], {(r["factors"]["filesystem"], r["factors"]["workload"]): r for r in runs}
 
 
-@pytest.mark.long
+@takes_minutes
 @pytest.mark.parametrize(
     ("filesystem", "workload", "count", "kibibytes", "flushes"),
     [
@@ -238,7 +238,7 @@ def test_an_fsync_writes_what_it_was_measured_to_write(
     assert counted["flushes"] / syncs == pytest.approx(flushes, rel=0.1)
 
 
-@pytest.mark.long
+@takes_minutes
 def test_a_workload_of_the_engine_comes_to_the_host_and_loads_its_drive(lab: Lab, fsyncs):
     campaign, runs = fsyncs
     assert_of_the_engine(lab, campaign, runs["ext4", "overwrite-fsync-paced"])
@@ -257,7 +257,7 @@ def assert_of_the_engine(lab: Lab, campaign: str, run) -> dict:
     return report
 
 
-@pytest.mark.long
+@takes_minutes
 def test_a_run_outlives_its_controller_and_is_collected_by_a_resumption(lab: Lab):
     """Ctrl-C; test_kills_on_the_virtual_lab.py has the ends without a warning."""
     name = "cut-off"

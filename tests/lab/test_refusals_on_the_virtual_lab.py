@@ -113,6 +113,7 @@ def foreign(lab: Lab):
     lab.ssh(f"blkdiscard --force {device}")
 
 
+@takes_minutes
 def test_what_this_rig_did_not_make_refuses_a_campaign_as_a_whole_until_it_is_adopted(lab: Lab, foreign):
     before = written(lab, "sata-plp"), written(lab, "nvme-consumer")
     playbook = str(lab.playbook(name="foreign", drives=["nvme-consumer", "sata-plp"], factors=FACTORS))
