@@ -44,6 +44,11 @@ def replicated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
 
 
+@pytest.fixture(scope="module")
+def replicated_page(replicated: Path) -> str:
+    return page(replicated)
+
+
 # What it says
 
 
@@ -69,8 +74,8 @@ def test_one_run_a_cell_names_no_combination_and_shows_the_readings(demo, demo_p
     assert "±" not in start.split("AI (aggregative indicator)")[0]
 
 
-def test_replicates_come_with_half_of_their_95_percent_interval(replicated):
-    found = words(page(replicated))
+def test_replicates_come_with_half_of_their_95_percent_interval(replicated, replicated_page):
+    found = words(replicated_page)
     best = (
         runs_and_cells.cells(results.load(replicated))
         .sort("ai_ops_per_joule", descending=True)
@@ -156,7 +161,7 @@ def test_measured_stands_against_true_joules(demo, demo_page):
     assert f"largest {text.signed(worst, 3)} %" in words(demo_page)
 
 
-def test_the_trace_is_of_the_median_run_of_the_best_cell(replicated):
+def test_the_trace_is_of_the_median_run_of_the_best_cell(replicated, replicated_page):
     campaign = results.load(replicated)
     best = (
         runs_and_cells.cells(campaign)
@@ -168,7 +173,7 @@ def test_the_trace_is_of_the_median_run_of_the_best_cell(replicated):
         (run for run in campaign.runs if run.cell == best["cell"]),
         key=lambda run: run.result.ai_ops_per_joule,
     )
-    assert f"Run {runs[1].ordinal}, {best['cell']}, the median run" in words(page(replicated))
+    assert f"Run {runs[1].ordinal}, {best['cell']}, the median run" in words(replicated_page)
 
 
 def test_provenance_names_kernel_tools_drive_meter_and_settings(demo_page):
@@ -237,8 +242,8 @@ def test_a_virtual_figure_differs_from_a_physical_one_in_itself(demo):
     assert "<!-- virtual lab -->" not in other
 
 
-def test_a_physical_lab_is_never_called_virtual(replicated):
-    source = page(replicated)
+def test_a_physical_lab_is_never_called_virtual(replicated_page):
+    source = replicated_page
     assert "virtual lab" not in words(source).lower()
     assert all("<!-- virtual lab -->" not in svg for svg in svgs(source))
     assert "true joules" not in words(source)
@@ -416,8 +421,8 @@ def test_a_single_level_says_that_nothing_varies(tmp_path):
     assert "more replicates" in found
 
 
-def test_what_matters_is_reported_by_factor_with_p_as_text(replicated):
-    found = words(section(page(replicated), "What matters, and what limits the precision"))
+def test_what_matters_is_reported_by_factor_with_p_as_text(replicated_page):
+    found = words(section(replicated_page, "What matters, and what limits the precision"))
     assert re.search(r"Scheduler: has an effect on nvme-consumer, randwrite-fsync \(\d[\d.]* % of the", found)
     assert "p < 0.001" in found
     assert "not known, and in no figure: the meter's class" in found
@@ -425,8 +430,8 @@ def test_what_matters_is_reported_by_factor_with_p_as_text(replicated):
         assert name in found
 
 
-def test_figures_of_the_comparison_are_those_of_the_csv(replicated):
-    source = section(page(replicated), "What matters, and what limits the precision")
+def test_figures_of_the_comparison_are_those_of_the_csv(replicated, replicated_page):
+    source = section(replicated_page, "What matters, and what limits the precision")
     report.write(replicated, ["csv"])
     budget = pl.read_csv(replicated / "report" / "budget.csv")
     effects = pl.read_csv(replicated / "report" / "effects.csv")
@@ -435,7 +440,7 @@ def test_figures_of_the_comparison_are_those_of_the_csv(replicated):
         for share in frame["share_percent"].drop_nulls():
             assert text.number(share, 2) in shown
     pairs = pl.read_csv(replicated / "report" / "best.csv")
-    reported = re.search(r"is ([\d.]+) % worse \(([\d.]+) to ([\d.]+) %\)", words(page(replicated)))
+    reported = re.search(r"is ([\d.]+) % worse \(([\d.]+) to ([\d.]+) %\)", words(replicated_page))
     wanted = [
         tuple(text.number(value, 2) for value in row)
         for row in pairs.select("less_percent", "less_percent_low", "less_percent_high").iter_rows()
