@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from joulerig import text
+from joulerig.analysis.runs import modes
 from joulerig.plural import counted
 from joulerig.rig.campaign import factors
 from joulerig.rig.campaign.forecast.expected import (
@@ -186,9 +187,13 @@ def _difference(one: Difference, replicates: int) -> str:
         return f"nothing, of {of}: {why}"
     basis = f"as in {counted(one.runs, 'earlier run')}" if one.runs else "which is assumed"
     smallest, spread = (text.percent(value, DIGITS) for value in (one.smallest, one.spread))
+    proviso = ""
+    if replicates < modes.ENOUGH:
+        enough = counted(modes.ENOUGH, "replicate")
+        proviso = f" and these runs met the same modes (with {enough}, whatever they met)"
     return (
-        f"the best of {of}, in 9 of 10 campaigns, if all others are {smallest} % or more behind it;"
-        f" runs of a cell differ by {spread} % (standard deviation), {basis}"
+        f"the best of {of}, in 9 of 10 campaigns, if all others are {smallest} % or more behind it"
+        f"{proviso}; runs of a cell differ by {spread} % (standard deviation), {basis}"
     )
 
 
