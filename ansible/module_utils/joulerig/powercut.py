@@ -20,6 +20,7 @@ PROGRAM = "/usr/local/sbin/durawriter"
 PLACE = "/run/joulerig/powercut"
 READ_SECONDS = 300  # of a region that is a few MiB on any drive
 PROBE_SECONDS = 5
+AT_ONCE_SECONDS = 0.3  # in which a writer ends that cannot begin; a later end is reported at its cut
 FOUND_LINES = 5  # of what a checker says
 ZEROS = bytes(1 << 20)
 
@@ -135,7 +136,7 @@ def _start_writer(member, command, keep, secret):
     for descriptor in keep:
         os.close(descriptor)
     with contextlib.suppress(subprocess.TimeoutExpired):
-        code = writer.wait(0.3)
+        code = writer.wait(AT_ONCE_SECONDS)
         with open(words) as log:
             raise Failed(f"the writer ended at once (exit {code}): {log.read().strip()}")
     return {"boot_id": boot_id()}

@@ -147,6 +147,7 @@ def test_the_writer_gets_an_open_drive_and_no_path(host, writer, capsys, tmp_pat
 def test_a_writer_that_ends_at_once_is_reported_with_its_words(host, tool, capsys, monkeypatch):
     tool("durawriter", "echo no witness >&2; exit 1")
     monkeypatch.setattr(powercut, "PROGRAM", "durawriter")
+    monkeypatch.setattr(powercut, "AT_ONCE_SECONDS", 30)
     answer = call(capsys, "write", options=OPTIONS)
     assert not answer["refused"]
     assert answer["problem"] == "the writer ended at once (exit 1): no witness"
