@@ -312,6 +312,11 @@ BEST: Described = {
     "less_percent_low": ("%", "Lower end of its interval, all comparisons with the best at once 95 %."),
     "less_percent_high": ("%", "Upper end of it."),
     "less_percent_meter": ("%", "How far the meter alone can make the two differ; in the interval."),
+    "less_percent_detectable": (
+        "%",
+        "How much less the cell would have to give for 9 of 10 such campaigns to separate the two;"
+        " blank in a race.",
+    ),
     "may_be_best": ("", "Whether the interval leaves open that the cell is the best."),
 }
 EFFECTS: Described = {
@@ -762,7 +767,7 @@ LATER: dict[str, tuple[str, ...]] = {
     "quiescence": ("joules_after_load_low", "joules_after_load_high"),
     "power_states": ("reason",),
     "pairs": ("less_percent_meter",),
-    "best": ("less_percent_meter",),
+    "best": ("less_percent_meter", "less_percent_detectable"),
     "endurance": ("nand_bytes_per_host_byte_low", "nand_bytes_per_host_byte_high"),
 }
 

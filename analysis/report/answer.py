@@ -6,6 +6,7 @@ Cells are compared within one drive and workload.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -90,7 +91,7 @@ def answer(group: Group) -> Answer:
     if len(compared) > 1 and not group.comparison.ranking.contenders:
         parts = [*_readings(group), *sureness]
     else:
-        parts = [*sureness, *_others(group)]
+        parts = [*sureness, *_others(group), *_detectable(group)]
     if group.comparison.ranking.withheld:
         parts.insert(0, group.comparison.ranking.withheld)
     if group.comparison.ranking.winner and (met := _modes(group)):
@@ -193,6 +194,17 @@ def _others(group: Group) -> list[str]:
     if not behind:
         return ["not separated from any other"]
     return [f"{combination(behind[0])} is {_worse(ranking.behind_best(behind[0]['cell']))}"]
+
+
+def _detectable(group: Group) -> list[str]:
+    """Return what these runs would have shown, where they leave more than one cell."""
+    ranking = group.comparison.ranking
+    left = [
+        pair.detectable for pair in ranking.with_best if not pair.separated and pair.detectable is not None
+    ]
+    if not left:
+        return []
+    return [f"a difference of {percent(-math.expm1(-max(left)))} % would show in 9 of 10 such campaigns"]
 
 
 def _readings(group: Group) -> list[str]:

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from scipy import special
 
 from joulerig.analysis.statistics import differences, ranking, shrinkage
-from joulerig.analysis.statistics.differences import FEWEST_BLOCKS
+from joulerig.analysis.statistics.differences import CERTAINTY, FEWEST_BLOCKS, estimated_deviations
 from joulerig.analysis.statistics.racing import Design
 
-CERTAINTY = 0.9  # of the campaigns find the smallest difference
 _GREATEST = 4.0  # logarithm, 98 % behind: a design that needs more finds nothing
 _NODES = 16
 _CHANCES = (np.arange(8) + 0.5) / 8
@@ -132,12 +131,12 @@ def _bounds(
     pooled = (cells - 1) * (blocks - 1)
     degrees = pooled / cells
     if cells == 2:  # both have the same residuals, and so the same variance
-        deviations, weights = _deviations(pooled)
+        deviations, weights = estimated_deviations(pooled, _NODES)
         bound = -float(special.stdtrit(pooled, level / 2)) * math.sqrt(2)
         for deviation, share in zip(deviations, weights, strict=True):
             yield float(share), np.full((1, 1), bound * deviation), np.ones(1)
         return
-    own, weights = _deviations(degrees)
+    own, weights = estimated_deviations(degrees, _NODES)
     scatter = float(special.polygamma(1, degrees / 2))
     kurtosis = float(special.polygamma(3, degrees / 2))
     shape = scatter**2 / (2 * scatter**2 / (cells - 1) + kurtosis / cells)
@@ -170,17 +169,6 @@ def _find_smallest(certainty: Callable[[float], float], error: float) -> float |
 
     found = optimize.brentq(lambda ahead: certainty(ahead) - CERTAINTY, 0.0, greatest, xtol=1e-3)
     return -math.expm1(-float(found) * error)
-
-
-def _deviations(degrees: float) -> tuple[_Array, _Array]:
-    """Return nodes and weights of an estimated standard deviation whose true value is 1.
-
-    The trapezoidal rule over log s, in which the density of chi dies away on both sides.
-    """
-    low, high = (math.log(special.chdtri(degrees, chance) / degrees) / 2 for chance in (1 - 1e-3, 1e-6))
-    logs = np.linspace(low, high, _NODES)
-    weights = np.exp(degrees * (logs - np.exp(2 * logs) / 2 + 0.5))
-    return np.exp(logs), weights / weights.sum()
 
 
 def _beats_all(ahead: _Array, weights: _Array, others: int) -> _Array:

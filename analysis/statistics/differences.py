@@ -22,8 +22,10 @@ from joulerig.analysis.statistics import LOG_ROUNDING, shrinkage
 FEWEST_BLOCKS = 2
 CAUTION = 1.0  # standard errors, of `shrinkage.fit_prior`
 FEW_RUNS, FEW_CELLS = 5, 6  # with fewer, a cell's own variance is a floor even so
+CERTAINTY = 0.9  # of the campaigns show a difference that is called detectable
 STRONGEST_CORRELATION = math.sqrt(0.5)  # of two comparisons with one cell, where all vary alike
 _GREATEST_BOUND, _BOUND_ROUNDING = 8.0, 1e-12  # standard normal deviates
+_DETECTABLE_ROUNDING, _DETECTABLE_NODES = 1e-6, 64
 _NORMAL_NODES = np.linspace(-6.0, 6.0, 49)
 _NORMAL_WEIGHTS = np.exp(-(_NORMAL_NODES**2) / 2) / np.exp(-(_NORMAL_NODES**2) / 2).sum()
 
@@ -151,13 +153,15 @@ class Difference(NamedTuple):
     """The difference of two cells' logarithms, within +- `half_width`.
 
     `p`: two-sided, that it is 0, of this comparison alone. `systematic`: what of the half-width
-    no replicate averages out.
+    no replicate averages out. `error`: the standard error, with `degrees` of freedom.
     """
 
     logarithm: float
     half_width: float
     p: float
     systematic: float = 0.0
+    error: float = math.nan
+    degrees: float = math.nan
 
     @property
     def behind(self) -> float:
@@ -386,10 +390,8 @@ class Fit:
         degrees = np.where(few, (degrees + np.minimum(degrees, least)) / 2, degrees)
         return weights @ self.levels, variances, degrees
 
-    def _differences(
-        self, one: int, level: float
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Return levels[one] - levels, half-widths, p, and the systematic part of the half-widths.
+    def _differences(self, one: int, level: float) -> tuple[NDArray[np.float64], ...]:
+        """Return levels[one] - levels and, of each, what a `Difference` has, in its order.
 
         Half-widths are NaN where no blocks connect the cells. Limits add up: whatever is wrong
         within them, an interval then covers as often as without it. (A quadratic sum at the same
@@ -411,13 +413,40 @@ class Fit:
         if moves.any():
             connected = np.isclose(apart[moves] @ self.layout.projector, apart[moves], atol=1e-8).all(axis=1)
             half_widths[np.flatnonzero(moves)[~connected]] = math.nan
-        return differences, half_widths, p_values, systematic
+        return differences, half_widths, p_values, systematic, errors, degrees
 
 
 @lru_cache(maxsize=8)
 def _layout(present: bytes, cells: int, blocks: int) -> Layout:
     """Return the layout of runs: groups of cells that have runs in the same blocks share theirs."""
     return Layout.from_present(np.frombuffer(present, dtype=bool).reshape(cells, blocks))
+
+
+def detectable(bound: float, degrees: float) -> float:
+    """Return the true difference, in standard errors, that `CERTAINTY` of campaigns show.
+
+    A campaign shows it where its difference is beyond `bound` estimated standard errors, with so
+    many degrees of freedom. That is the noncentrality of t (whose inverse in SciPy does not end for
+    one degree of freedom and a bound of hundreds).
+    """
+    deviations, weights = estimated_deviations(degrees, _DETECTABLE_NODES)
+    low, high = 0.0, bound * float(deviations[-1]) + _GREATEST_BOUND
+    while high - low > _DETECTABLE_ROUNDING * high:
+        middle = (low + high) / 2
+        shown = float(weights @ special.ndtr(middle - bound * deviations))
+        low, high = (middle, high) if shown < CERTAINTY else (low, middle)
+    return high
+
+
+def estimated_deviations(degrees: float, nodes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return nodes and weights of an estimated standard deviation whose true value is 1.
+
+    The trapezoidal rule over log s, in which the density of chi dies away on both sides.
+    """
+    low, high = (math.log(special.chdtri(degrees, chance) / degrees) / 2 for chance in (1 - 1e-3, 1e-6))
+    logs = np.linspace(low, high, nodes)
+    weights = np.exp(degrees * (logs - np.exp(2 * logs) / 2 + 0.5))
+    return np.exp(logs), weights / weights.sum()
 
 
 def level_with_best(correlations: ArrayLike, alpha: float) -> float:

@@ -11,7 +11,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from joulerig.analysis.statistics import letters
+from joulerig.analysis.statistics import differences, letters
 from joulerig.analysis.statistics.differences import Difference, Fit, SystematicByCell, Systematics
 
 ALPHA = 0.05
@@ -27,8 +27,9 @@ class Pair:
 
     `difference` = log(first) - log(second) with the blocks taken out; it lies within +- `reach`,
     for all pairs of its family at once. `p` is adjusted for all pairs of a campaign's group; None
-    in other families. `systematic`: what of the reach no replicate averages out. All are None where
-    the runs do not allow a test.
+    in other families. `systematic`: what of the reach no replicate averages out. `error`: the
+    standard error, with `degrees` of freedom; None in a race. All are None where the runs do not
+    allow a test.
     """
 
     first: str
@@ -37,6 +38,8 @@ class Pair:
     reach: float | None = None
     p: float | None = None
     systematic: float | None = None
+    error: float | None = None
+    degrees: float | None = None
 
     @property
     def separated(self) -> bool:
@@ -53,6 +56,19 @@ class Pair:
         if self.difference is None or self.reach is None:
             return None
         return -math.expm1(self.reach - self.difference), -math.expm1(-self.reach - self.difference)
+
+    @property
+    def detectable(self) -> float | None:
+        """Return the least true difference that 9 of 10 campaigns with such runs would separate.
+
+        None in a race, and where the runs do not allow a test.
+        """
+        if self.reach is None or self.systematic is None or self.error is None or self.degrees is None:
+            return None
+        if self.error == 0:
+            return self.reach
+        bound = (self.reach - self.systematic) / self.error
+        return self.systematic + self.error * differences.detectable(bound, self.degrees)
 
 
 @dataclass(frozen=True)
@@ -157,7 +173,9 @@ def _pair(one: str, other: str, found: Difference | None, family: int | None = N
     if found is None:
         return Pair(one, other)
     p = None if family is None else sidak(found.p, family)
-    return Pair(one, other, found.logarithm, found.half_width, p, found.systematic)
+    return Pair(
+        one, other, found.logarithm, found.half_width, p, found.systematic, found.error, found.degrees
+    )
 
 
 def _fit(runs: Runs, systematic: SystematicByCell) -> Fit | None:

@@ -46,6 +46,7 @@ BEST_COLUMNS = {
     "less_percent_low": pl.Float64,
     "less_percent_high": pl.Float64,
     "less_percent_meter": pl.Float64,
+    "less_percent_detectable": pl.Float64,
     "may_be_best": pl.Boolean,
 }
 EFFECT_COLUMNS = {
@@ -147,6 +148,7 @@ def best(campaign: Campaign, compared: Sequence[Comparison]) -> pl.DataFrame:
             "best": pair.first,
             "cell": pair.second,
             **_difference(pair),
+            "less_percent_detectable": _percent_behind(pair.detectable),
             "may_be_best": not pair.separated,
         }
         for one in compared
@@ -161,8 +163,13 @@ def _difference(pair: Pair) -> dict[str, float | None]:
         "less_percent": _percent(pair.relative_difference),
         "less_percent_low": _percent(low),
         "less_percent_high": _percent(high),
-        "less_percent_meter": None if pair.systematic is None else 100 * -math.expm1(-pair.systematic),
+        "less_percent_meter": _percent_behind(pair.systematic),
     }
+
+
+def _percent_behind(logarithm: float | None) -> float | None:
+    """Return how much less a value is whose logarithm is smaller by this, in percent."""
+    return None if logarithm is None else 100 * -math.expm1(-logarithm)
 
 
 def effects(campaign: Campaign, compared: Sequence[Comparison]) -> pl.DataFrame:

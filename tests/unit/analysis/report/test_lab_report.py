@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import re
 import sqlite3
 from pathlib import Path
@@ -100,7 +101,11 @@ def answered(folder: Path, **levels) -> answer.Answer:
 def test_the_answer_names_all_that_are_not_separated_from_the_best(tmp_path):
     found = answered(tmp_path, schedulers=("none", "mq-deadline", "bfq"), noise=0.012)
     assert found.claim == "f2fs with none or mq-deadline"
-    assert re.search(r"f2fs with bfq is \d[\d.]* % worse \(\d[\d.]* to \d[\d.]* %\)$", found.qualification)
+    assert re.search(r"f2fs with bfq is \d[\d.]* % worse \(\d[\d.]* to \d[\d.]* %\);", found.qualification)
+    best = found.group.comparison.ranking.with_best
+    [left] = [pair.detectable for pair in best if not pair.separated]
+    less = text.percent(-math.expm1(-left))
+    assert found.qualification.endswith(f"; a difference of {less} % would show in 9 of 10 such campaigns")
 
 
 def test_a_single_best_is_named_alone(tmp_path):

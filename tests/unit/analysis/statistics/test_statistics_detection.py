@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from joulerig.analysis.statistics import ranking
 from joulerig.analysis.statistics.detection import expected_share, smallest_fixed, smallest_in_race
+from joulerig.analysis.statistics.differences import detectable
 from joulerig.analysis.statistics.racing import Design, replay
 from tests.support.simulated_races import (
     BEST,
@@ -40,6 +42,36 @@ def test_a_fixed_design_finds_its_smallest_difference_in_nine_of_ten_campaigns(c
     behind = smallest_fixed(cells, blocks, SPREAD)
     assert 0.84 <= found_by_rank(cells, blocks, behind, 120) <= 0.97
     assert found_by_rank(cells, blocks, 0.7 * behind, 60) < 0.8
+
+
+@pytest.mark.parametrize(("cells", "blocks"), [(2, 5), (4, 3), (6, 10)])
+def test_nine_of_ten_campaigns_separate_a_difference_that_one_calls_detectable(cells, blocks):
+    rng = np.random.default_rng(2)
+
+    def with_best(behind: float) -> list[ranking.Pair]:
+        campaigns = (ranking.rank(runs(rng, slippage(cells, behind), blocks)) for _ in range(150))
+        return [pair for one in campaigns for pair in one.with_best if pair.first == BEST or not behind]
+
+    found = -np.expm1(-np.median([pair.detectable for pair in with_best(0.0)]))
+    assert 0.84 <= np.mean([pair.separated for pair in with_best(found)]) <= 0.96
+    assert np.mean([pair.separated for pair in with_best(0.7 * found)]) < 0.8
+
+
+def test_a_meters_share_is_added_to_what_is_detectable():
+    found = ranking.Pair("a", "b", 0.0, 0.05, systematic=0.01, error=0.01, degrees=8)
+    assert found.detectable == pytest.approx(0.01 + 0.01 * detectable(4.0, 8))
+    exact = ranking.Pair("a", "b", 0.0, 0.01, systematic=0.01, error=0.0, degrees=8)
+    assert exact.detectable == 0.01
+    assert ranking.Pair("a", "b").detectable is None
+
+
+@pytest.mark.parametrize(("degrees", "bound"), [(1, 12.7), (1.5, 8.0), (4, 2.8), (12, 3.3), (200, 2.0)])
+def test_what_is_detectable_is_the_noncentrality_of_t(degrees, bound):
+    assert stats.nct.cdf(bound, degrees, detectable(bound, degrees)) == pytest.approx(0.1, abs=0.003)
+
+
+def test_the_search_ends_for_one_degree_of_freedom_at_a_small_level():
+    assert 636 < detectable(636.0, 1) < 5000
 
 
 @pytest.mark.parametrize(("cells", "blocks"), [(2, 5), (6, 5), (15, 3), (15, 10), (36, 6)])
