@@ -22,7 +22,9 @@ from joulerig.virtuallab.blocklog.device import PATIENCE_SECONDS, LoopDevice, ma
 from joulerig.virtuallab.standalone_twin import StandaloneTwin
 from tests.support.twin_switch import TwinSwitch
 
-READ_SECONDS = 60.0  # from power on until the drive can be read
+# From power on until the drive can be read: a device that a process of another test looks at, as
+# those that list all disks do, is given back after PATIENCE_SECONDS.
+READ_SECONDS = 3 * PATIENCE_SECONDS
 # A host that goes down leaves no process: those that an application started go with its writer.
 _ALL_END_WITH_IT = ["unshare", "--pid", "--fork"]
 
