@@ -74,10 +74,6 @@ class StandaloneTwin:
         """Give the drive its power back. Raises UserError."""
         twins.request(self._control, "power on")
 
-    def state(self) -> dict[str, Any]:
-        """Return the twin's state and counters. Raises UserError."""
-        return twins.request(self._control, "state")
-
     def mark(self, text: str) -> None:
         """Put a mark into the log of the drive's writes. Raises UserError where there is none."""
         twins.request(self._control, f"mark {text}")

@@ -6,7 +6,6 @@ Cells are compared within one drive and workload.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -204,7 +203,7 @@ def _detectable(group: Group) -> list[str]:
     ]
     if not left:
         return []
-    return [f"a difference of {percent(-math.expm1(-max(left)))} % would show in 9 of 10 such campaigns"]
+    return [f"a difference of {percent(max(left))} % would show in 9 of 10 such campaigns"]
 
 
 def _readings(group: Group) -> list[str]:

@@ -8,7 +8,7 @@ cells do not have in common, is added to the half-width of their difference as i
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import NamedTuple, Self
@@ -430,12 +430,12 @@ def detectable(bound: float, degrees: float) -> float:
     one degree of freedom and a bound of hundreds).
     """
     deviations, weights = estimated_deviations(degrees, _DETECTABLE_NODES)
-    low, high = 0.0, bound * float(deviations[-1]) + _GREATEST_BOUND
-    while high - low > _DETECTABLE_ROUNDING * high:
-        middle = (low + high) / 2
-        shown = float(weights @ special.ndtr(middle - bound * deviations))
-        low, high = (middle, high) if shown < CERTAINTY else (low, middle)
-    return high
+    greatest = bound * float(deviations[-1]) + _GREATEST_BOUND
+
+    def excess(difference: float) -> float:
+        return float(weights @ special.ndtr(difference - bound * deviations)) - CERTAINTY
+
+    return _root(excess, greatest, _DETECTABLE_ROUNDING * greatest)
 
 
 def estimated_deviations(degrees: float, nodes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -475,8 +475,13 @@ def level_with_best(correlations: ArrayLike, alpha: float) -> float:
         below = special.ndtr((bound + common * _NORMAL_NODES) / own).prod(axis=0)
         return float(below @ _NORMAL_WEIGHTS) - (1 - alpha)
 
-    low, high = 0.0, _GREATEST_BOUND
-    while high - low > _BOUND_ROUNDING:
+    return min(2 * float(special.ndtr(-_root(excess, _GREATEST_BOUND, _BOUND_ROUNDING))), alpha)
+
+
+def _root(rising: Callable[[float], float], greatest: float, rounding: float) -> float:
+    """Return where a rising function of 0 to `greatest` is 0, by bisection."""
+    low, high = 0.0, greatest
+    while high - low > rounding:
         middle = (low + high) / 2
-        low, high = (low, middle) if excess(middle) > 0 else (middle, high)
-    return min(2 * float(special.ndtr(-(low + high) / 2)), alpha)
+        low, high = (low, middle) if rising(middle) > 0 else (middle, high)
+    return (low + high) / 2

@@ -59,16 +59,17 @@ class Pair:
 
     @property
     def detectable(self) -> float | None:
-        """Return the least true difference that 9 of 10 campaigns with such runs would separate.
+        """Return the least true `relative_difference` that 9 of 10 such campaigns would separate.
 
         None in a race, and where the runs do not allow a test.
         """
         if self.reach is None or self.systematic is None or self.error is None or self.degrees is None:
             return None
-        if self.error == 0:
-            return self.reach
-        bound = (self.reach - self.systematic) / self.error
-        return self.systematic + self.error * differences.detectable(bound, self.degrees)
+        least = self.reach
+        if self.error > 0:
+            bound = (self.reach - self.systematic) / self.error
+            least = self.systematic + self.error * differences.detectable(bound, self.degrees)
+        return -math.expm1(-least)
 
 
 @dataclass(frozen=True)

@@ -148,7 +148,7 @@ def best(campaign: Campaign, compared: Sequence[Comparison]) -> pl.DataFrame:
             "best": pair.first,
             "cell": pair.second,
             **_difference(pair),
-            "less_percent_detectable": _percent_behind(pair.detectable),
+            "less_percent_detectable": _percent(pair.detectable),
             "may_be_best": not pair.separated,
         }
         for one in compared
@@ -163,13 +163,8 @@ def _difference(pair: Pair) -> dict[str, float | None]:
         "less_percent": _percent(pair.relative_difference),
         "less_percent_low": _percent(low),
         "less_percent_high": _percent(high),
-        "less_percent_meter": _percent_behind(pair.systematic),
+        "less_percent_meter": None if pair.systematic is None else 100 * -math.expm1(-pair.systematic),
     }
-
-
-def _percent_behind(logarithm: float | None) -> float | None:
-    """Return how much less a value is whose logarithm is smaller by this, in percent."""
-    return None if logarithm is None else 100 * -math.expm1(-logarithm)
 
 
 def effects(campaign: Campaign, compared: Sequence[Comparison]) -> pl.DataFrame:

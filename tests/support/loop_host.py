@@ -15,11 +15,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from joulerig.rig.common import paths, wait
+from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import applications
 from joulerig.virtuallab.blocklog.device import PATIENCE_SECONDS, LoopDevice, make, mounted, run
 from joulerig.virtuallab.standalone_twin import StandaloneTwin
+from tests.support.programs import wait_for
 from tests.support.twin_switch import TwinSwitch
 
 # From power on until the drive can be read: a device that a process of another test looks at, as
@@ -89,9 +90,7 @@ class LoopHost(TwinSwitch):
         self._take_down()
         self._twin.power_on()
         self._boot += 1
-        words: list[str] = []
-        if not wait.until(lambda: self._is_ready(words), READ_SECONDS):
-            raise AssertionError(f"{READ_SECONDS} s after power was restored no read: {words}")
+        wait_for(self._is_ready, READ_SECONDS, "the drive can be read after power was restored")
 
     def _take_down(self) -> None:
         if self._writer is not None:
@@ -100,12 +99,12 @@ class LoopHost(TwinSwitch):
             self._writer = None
         self._work.close()
 
-    def _is_ready(self, words: list[str]) -> bool:
-        """Whether the twin answers a read, and words why not; the device is a new one."""
+    def _is_ready(self) -> bool:
+        """Read from the twin, by a new device with nothing remembered; print why it cannot be."""
         with LoopDevice(self._twin.nbd) as device:
             read = ["dd", f"if={device.path}", "of=/dev/null", "bs=4096", "count=1", "iflag=direct"]
             done = subprocess.run(read, capture_output=True, text=True, timeout=READ_SECONDS)
-        words[:] = [done.stderr.strip(), f"twin: {self._twin.state()}"]
+        print(done.stderr if done.returncode else "", end="")
         return done.returncode == 0
 
 

@@ -52,16 +52,16 @@ def test_nine_of_ten_campaigns_separate_a_difference_that_one_calls_detectable(c
         campaigns = (ranking.rank(runs(rng, slippage(cells, behind), blocks)) for _ in range(150))
         return [pair for one in campaigns for pair in one.with_best if pair.first == BEST or not behind]
 
-    found = -np.expm1(-np.median([pair.detectable for pair in with_best(0.0)]))
+    found = np.median([pair.detectable for pair in with_best(0.0)])
     assert 0.84 <= np.mean([pair.separated for pair in with_best(found)]) <= 0.96
     assert np.mean([pair.separated for pair in with_best(0.7 * found)]) < 0.8
 
 
 def test_a_meters_share_is_added_to_what_is_detectable():
     found = ranking.Pair("a", "b", 0.0, 0.05, systematic=0.01, error=0.01, degrees=8)
-    assert found.detectable == pytest.approx(0.01 + 0.01 * detectable(4.0, 8))
+    assert found.detectable == pytest.approx(-np.expm1(-0.01 - 0.01 * detectable(4.0, 8)))
     exact = ranking.Pair("a", "b", 0.0, 0.01, systematic=0.01, error=0.0, degrees=8)
-    assert exact.detectable == 0.01
+    assert exact.detectable == -np.expm1(-0.01)
     assert ranking.Pair("a", "b").detectable is None
 
 

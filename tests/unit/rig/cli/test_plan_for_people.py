@@ -194,7 +194,8 @@ def test_a_load_as_long_as_a_factor_says_has_no_length_among_the_phases(page_of,
     ],
 )
 def test_it_says_which_difference_the_design_detects(page_of, mapping, changes, said):
-    assert re.search(f" detects {said}", " ".join(" ".join(page_of({**mapping, **changes})).split()))
+    unwrapped = "\n".join(page_of({**mapping, **changes})).replace("\n" + 14 * " ", " ")
+    assert re.search(f"^detects       {said}", unwrapped, re.MULTILINE)
 
 
 def test_one_combination_has_nothing_to_be_compared_with(page_of, mapping):
