@@ -251,7 +251,7 @@ SITUATIONS = [
     Situation("XFS", "holds xfs", "TEST_DIR=x TEST_DEV=x QA_CHECK_FS=x mkfs.xfs -q -f $DEV", needs=("which mkfs.xfs",)),
     Situation("btrfs", "holds btrfs", magic(65600, "_BHRfS_M")),
     Situation("LVM", "holds LVM2_member", "pvcreate --quiet $DEV", needs=("which pvcreate",)),
-    Situation("an md array's member", "holds linux_raid_member", "mdadm --create /dev/md/hostile --run --level=0 --force --raid-devices=1 $DEV; mdadm --stop /dev/md/hostile", needs=("which mdadm",)),
+    Situation("an md array's member", "holds linux_raid_member", "mdadm --create /dev/md/hostile --run --level=0 --force --raid-devices=1 $DEV; mdadm --stop /dev/md/hostile", needs=("which mdadm", "test -e /proc/mdstat")),
     Situation("bcache", FOREIGN, magic(4120, "\\306\\205s\\366N\\032E\\312\\202e\\365\\177H\\272m\\201")),
     Situation("an Oracle ASM disk", "holds oracleasm", magic(32, "ORCLDISK")),
     Situation("a VMFS volume", "holds VMFS_volume_member", magic(1048576, "\\015\\320\\001\\300")),
