@@ -11,6 +11,7 @@ import pytest
 from joulerig.analysis.statistics import movements
 from joulerig.analysis.statistics.differences import Systematic
 from joulerig.analysis.statistics.movements import Deviation, move
+from joulerig.analysis.statistics.ranking import ALPHA
 
 
 def campaign(cells=15, blocks=5, seed=1, day=0.0, spread=0.01):
@@ -57,6 +58,16 @@ def test_a_known_deviation_widens_what_it_is_of():
     assert day.common_reach > none.common_reach
     assert day.reach == pytest.approx(none.reach)
     assert (both.reach > 2 * day.reach).all()
+
+
+def test_an_interval_ends_at_0_where_the_change_is_just_significant():
+    before, after, known = campaign(), campaign(seed=2), Deviation(0.0, 0.05)
+    found = move(before, after, known)
+    highest = int(found.own.argmax())  # raising it further leaves the median, which all have in common
+    after[highest] += found.reach[highest] - found.own[highest]
+    raised = move(before, after, known)
+    assert raised.own[highest] == pytest.approx(raised.reach[highest])
+    assert raised.p[highest] == pytest.approx(ALPHA)
 
 
 @pytest.mark.parametrize("cells", [1, 2])
