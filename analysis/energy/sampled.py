@@ -15,7 +15,6 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 CONFIDENCE = 0.95
 FEWEST_BLOCKS, FEWEST_READINGS = 10, 5  # readings of a block
@@ -40,6 +39,8 @@ def half_width(seconds: NDArray[np.float64], joules: NDArray[np.float64], repeat
         regular, repeated, or in blocks that resemble their neighbours however long they are. Of the
         sampling alone: the meter's own errors are not in it.
     """
+    from scipy import special  # here, as every reader of a journal would wait for its import
+
     gaps = np.diff(seconds)
     if len(gaps) < FEWEST_BLOCKS * FEWEST_READINGS or repeated > MOST_REPEATED or gaps.std() == 0:
         return None

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from joulerig import sqlite
 from joulerig.analysis.results.schema import FORMER_PHASES, TABLES, EventKind, PhaseName, Status, Table
 from joulerig.errors import JoulerigError
+from joulerig.identifier import LONGEST_ID
 
 FILE = "journal.sqlite"
 # They find a host's next run, however many there are. They change no rows and no reader needs them,
@@ -28,9 +29,6 @@ INDEXES = (
 )
 STORED = {"TEXT": "text", "INTEGER": "integer", "REAL": "real"}  # SQLite's typeof, by declared type
 SEQUENCE = "sqlite_sequence"  # SQLite's own table, of the events' numbers
-# The form of a campaign's id, and of a run's. They name folders, and calls on test hosts.
-ID = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
-LONGEST_ID = 120
 _NO_ID = (
     "SELECT id FROM {table} WHERE typeof(id) != 'text' OR length(id) > " + str(LONGEST_ID) + " OR"
     " id GLOB '*[^A-Za-z0-9_.-]*' OR id NOT GLOB '[A-Za-z0-9]*' LIMIT 1"

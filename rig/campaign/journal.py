@@ -17,7 +17,6 @@ from joulerig import atomic, sqlite
 from joulerig.analysis.powercut.folder import is_former
 from joulerig.analysis.results import journal as journals
 from joulerig.analysis.results.journal import (
-    ID,
     VERSION,
     JournalError,
     create_indexes,
@@ -37,6 +36,7 @@ from joulerig.analysis.results.schema import (
     Status,
 )
 from joulerig.errors import JoulerigError
+from joulerig.identifier import ID
 from joulerig.rig.common import paths
 from joulerig.rig.common import process as processes
 from joulerig.rig.common.bounded import one_line

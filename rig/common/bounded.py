@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from joulerig.analysis.results.journal import ID, LONGEST_ID
+from joulerig.identifier import ID, LONGEST_ID
 from joulerig.rig.common.errors import UserError
 
 LONGEST_LINE = 1000

@@ -26,6 +26,14 @@ def test_comparisons_import_nothing_large_that_they_do_not_use(name):
 
 
 @pytest.mark.parametrize(
+    ("module", "name"), [("joulerig.rig.cli.main", "numpy"), ("joulerig.analysis.results", "scipy")]
+)
+def test_what_every_command_imports_needs_nothing_large(module, name):
+    """Each takes a tenth of a second or more, at the start of every command."""
+    assert printed(f"import sys, {module}; print({name!r} in sys.modules)") == "False"
+
+
+@pytest.mark.parametrize(
     "use",
     [
         "numpy.testing.assert_array_equal([1], [1])",
