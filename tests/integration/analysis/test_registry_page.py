@@ -108,7 +108,7 @@ def test_only_the_table_scrolls_sideways(page: Page, width: int) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", [pytest.param(390, marks=pytest.mark.long), 1280])
 def test_axe_finds_nothing(browser, address: str, width: int, scheme: str) -> None:
     context = browser.new_context(
         viewport={"width": width, "height": 800}, color_scheme=scheme, bypass_csp=True

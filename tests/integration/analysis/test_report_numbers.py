@@ -197,6 +197,7 @@ def test_work_per_joule_is_of_the_corrected_joules_and_the_same_everywhere(folde
         assert f"{expected:.1f}" in table
 
 
+@pytest.mark.long
 def test_a_warning_of_uneven_losses_is_in_the_report_the_terminal_and_the_dashboard(folder, tmp_path):
     lossy = tmp_path / "c"
     shutil.copytree(folder, lossy)

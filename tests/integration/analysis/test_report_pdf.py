@@ -55,6 +55,7 @@ def test_the_same_campaign_gives_the_same_bytes(demo, written):
     assert {path.suffix: path.read_bytes() for path in report.write(demo)} == written
 
 
+@pytest.mark.long
 def test_both_files_are_written_into_the_report_folder_and_nothing_else(tmp_path):
     folder = simulated_campaign.build(tmp_path / "c")
     assert report.write(folder) == [folder / "report" / "report.html", folder / "report" / "report.pdf"]

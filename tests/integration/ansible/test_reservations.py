@@ -177,6 +177,7 @@ def test_of_two_controllers_that_ask_at_once_one_gets_the_host(lab):
     assert winner["machine"] == ["m1", "m2"][[racer.returncode for racer in racers].index(0)]
 
 
+@pytest.mark.long
 def test_a_campaign_on_a_reserved_host_is_refused_and_frees_its_other_hosts(lab, journal):
     lab.put("one", BOB)
     code, _ = lab.play(campaigns_part(before="Execute its runs", folder=journal.folder))
@@ -218,6 +219,7 @@ def test_a_campaign_that_fails_on_its_hosts_frees_them(lab, journal, programs, e
     assert journal.counts() == {"planned": 2}
 
 
+@pytest.mark.long
 def test_a_campaign_that_a_drive_refuses_frees_its_hosts(lab, journal):
     part = campaigns_part(before="Execute its runs", folder=journal.folder)
     code, _ = lab.play(part, "-e", json.dumps({"foreign": ["two"]}))
@@ -257,6 +259,7 @@ def test_a_campaign_that_was_taken_over_ends_and_leaves_its_hosts_to_the_one_tha
     assert lab.held("one") == [theirs]
 
 
+@pytest.mark.long
 def test_a_host_that_a_campaign_does_not_use_may_be_anothers(lab, journal):
     lab.put("two", BOB)
     part = campaigns_part(before="Execute its runs", folder=journal.folder)
@@ -275,6 +278,7 @@ def test_what_changes_a_reserved_host_is_refused_before_it_does(lab, playbook):
     assert re.search(r"one +: ok=\d+ +changed=0 ", output)
 
 
+@pytest.mark.long
 def test_a_drive_of_a_reserved_host_is_looked_at_and_not_adopted(lab):
     lab.put("one", BOB)
     asked = {"names": [], "drives": {}, "arrays": {}}
@@ -305,6 +309,7 @@ def test_a_release_waits_for_a_campaign_of_another_checkout_and_not_for_one_that
     assert not lab.file("one").exists()
 
 
+@pytest.mark.long
 def test_a_killed_controllers_campaign_gives_way_to_its_owners_next(lab, journal):
     lab.put("one", own(f"{process.identity(os.getpid())}0"))
     code, output = lab.play(campaigns_part(before="Execute its runs", folder=journal.folder))

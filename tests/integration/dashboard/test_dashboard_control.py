@@ -82,6 +82,7 @@ def test_a_campaign_is_paused_goes_on_and_is_stopped(dashboard: Dashboard, journ
     ]
 
 
+@pytest.mark.long
 def test_a_run_is_retried_once_no_process_executes_it(dashboard: Dashboard, journal: WritableJournal):
     run = f"{NAME}-0002"
     journal.insert("attempt", run=run, number=1, started_ns=1, ended_ns=2, status="failed", cause="error")
@@ -160,6 +161,7 @@ def test_without_a_token_there_are_no_controls(tmp_path: Path):
     assert campaigns["control"] is False
 
 
+@pytest.mark.long
 def test_a_resumption_that_fails_says_why_and_leaves_the_runs_planned(
     dashboard: Dashboard, journal: WritableJournal, monkeypatch: pytest.MonkeyPatch
 ):

@@ -50,6 +50,7 @@ def test_watts_and_rates_are_those_that_were_written(lab: Lab, page: Page):
     assert drawn > 10, "the chart is empty"
 
 
+@pytest.mark.long
 def test_a_card_has_latencies_and_the_drives_power_state(lab: Lab, page: Page):
     lab_file = lab.dashboard.folder / "lab.json"
     lab_file.write_text(json.dumps(LAB))
@@ -139,6 +140,7 @@ def test_a_campaign_appears_runs_and_fills_its_table(lab: Lab, page: Page):
     expect(page.locator("#campaign-state")).to_contain_text("finished")
 
 
+@pytest.mark.long
 def test_a_drive_on_its_way_into_a_steady_state(lab: Lab, page: Page):
     journal = lab.journal()
     run, *_ = journal.plan()
@@ -169,6 +171,7 @@ def test_a_drive_on_its_way_into_a_steady_state(lab: Lab, page: Page):
     expect(page.locator(".phases .phase-name").first).to_have_text("prepare")
 
 
+@pytest.mark.long
 def test_time_left_is_at_most_so_long_while_rounds_are_open_ended(lab: Lab, page: Page):
     journal = lab.journal()
     first, second, *_ = journal.plan(filesystems=("ext4",))
@@ -182,6 +185,7 @@ def test_time_left_is_at_most_so_long_while_rounds_are_open_ended(lab: Lab, page
     expect(page.locator("#eta")).to_have_text(re.compile(r"^≤ (10|9):\d\d$"))
 
 
+@pytest.mark.long
 def test_slow_motion_is_shown_and_time_goes_as_slowly(lab: Lab, slow_lab: LabClock, page: Page):
     lab.journal()
     page.goto(lab.dashboard.url)
@@ -218,6 +222,7 @@ def looks(page: Page) -> dict[str, str]:
     return page.locator("#drives tbody tr").evaluate_all(script)
 
 
+@pytest.mark.long
 def test_a_drive_keeps_its_look_and_no_two_share_one(lab: Lab, page: Page):
     page.goto(lab.dashboard.url)
     expect(page.locator("#drives tbody tr")).to_have_count(8)
@@ -228,7 +233,14 @@ def test_a_drive_keeps_its_look_and_no_two_share_one(lab: Lab, page: Page):
     assert looks(page) == before
 
 
-@pytest.mark.parametrize(("width", "height"), [(390, 844), (1280, 800), (1920, 1080)])
+@pytest.mark.parametrize(
+    ("width", "height"),
+    [
+        (390, 844),
+        pytest.param(1280, 800, marks=pytest.mark.long),
+        pytest.param(1920, 1080, marks=pytest.mark.long),
+    ],
+)
 def test_nothing_runs_over_the_side(lab: Lab, page: Page, width: int, height: int):
     journal = lab.journal()
     journal.plan(drives=("nvme-consumer", "nvme-plp"), filesystems=("ext4", "f2fs", "xfs"), replicates=3)
@@ -271,6 +283,7 @@ def test_a_campaigns_page_has_its_plan_its_failures_and_its_trace(lab: Lab, page
     expect(page.locator("#long .key")).not_to_contain_text(width)
 
 
+@pytest.mark.long
 def test_the_history_leads_to_a_campaign(lab: Lab, page: Page):
     lab.journal("first-20261101-000000", time.time_ns() - 1000 * SECOND, name="first").plan()
     lab.journal("second-20261102-000000", time.time_ns(), name="second").plan()

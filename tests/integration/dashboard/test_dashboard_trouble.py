@@ -50,6 +50,7 @@ def test_influxdb_goes_and_comes_back(lab: Lab, page: Page):
     assert page.evaluate("rigStats.reconnects") == 0, "the page's own connection has nothing to do with it"
 
 
+@pytest.mark.long
 def test_the_page_comes_back_when_the_dashboard_does(lab: Lab, page: Page):
     journal = lab.journal()
     journal.plan()
@@ -71,6 +72,7 @@ def test_the_page_comes_back_when_the_dashboard_does(lab: Lab, page: Page):
     wait_until_whole(page)
 
 
+@pytest.mark.long
 def test_the_controller_restarts_with_all_that_runs_on_it(lab: Lab, page: Page):
     lab.journal().plan()
     page.goto(lab.dashboard.url)
@@ -93,6 +95,7 @@ def test_the_controller_restarts_with_all_that_runs_on_it(lab: Lab, page: Page):
     wait_until_whole(page)
 
 
+@pytest.mark.long
 def test_points_that_come_in_batches_are_no_silence(lab: Lab, page: Page):
     lab.feed.batch_seconds = 3.0  # as late as powerd may be
     page.goto(lab.dashboard.url)
@@ -106,6 +109,7 @@ def test_points_that_come_in_batches_are_no_silence(lab: Lab, page: Page):
     expect(page.locator('.card[data-drive="sata-plp"] .trust')).not_to_contain_text("no reading")
 
 
+@pytest.mark.long
 def test_a_silent_meter_is_named_and_its_rails_show_no_value(lab: Lab, page: Page):
     page.goto(lab.dashboard.url)
     expect(total(page, "sata-plp")).to_have_text("1.40")
@@ -159,6 +163,7 @@ def test_a_silent_agent_is_named_and_its_drives_show_no_rate(lab: Lab, page: Pag
     expect(writes).to_have_text("0")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", ["", "campaign"])
 def test_a_page_asleep_for_an_hour_recovers(lab: Lab, page: Page, path: str):
     """Its clock goes on an hour at once, as of a laptop that is opened again."""

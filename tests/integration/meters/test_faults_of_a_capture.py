@@ -37,7 +37,14 @@ CASES = {
     "korad": Case(emulated_korad, "korad-kaxxxxp", ["V", "I"], silence=0.8),
     "re-load-pro": Case(emulated_load, "arachnid-labs-re-load-pro", ["V", "I"]),
 }
-ALL = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+ALL = pytest.mark.parametrize(
+    "case",
+    [
+        # A korad answers slowly, so its driver takes seconds to give up.
+        pytest.param(case, id=name, marks=[pytest.mark.long] if name == "korad" else [])
+        for name, case in CASES.items()
+    ],
+)
 
 
 def ended_after(running, case, line, fault):

@@ -25,7 +25,7 @@ os._exit(0)  # as an executor that was killed
 """
 
 
-@pytest.fixture(params=["read-only", "full"])
+@pytest.fixture(params=["full", pytest.param("read-only", marks=pytest.mark.long)])
 def results(request, tmp_path):
     """A results folder on a file system that takes nothing, its journal with a write-ahead log."""
     place = tmp_path / "mnt"

@@ -78,6 +78,7 @@ def test_each_host_has_its_own_user_that_can_only_write(lab: LabFiles) -> None:
         assert ask(one, "SHOW USERS").status_code == 403
 
 
+@pytest.mark.long
 def test_each_database_has_one_account_that_writes_it(lab: LabFiles) -> None:
     described = lab.load()
     influxdb.start(described)
@@ -118,6 +119,7 @@ def administer(lab: Lab, statement: str) -> None:
     )
 
 
+@pytest.mark.long
 def test_a_right_that_an_account_has_too_many_is_taken_away(lab: LabFiles) -> None:
     described = lab.load()
     influxdb.start(described)
@@ -135,6 +137,7 @@ def test_a_right_that_an_account_has_too_many_is_taken_away(lab: LabFiles) -> No
     assert list(influxdb.wrong_rights(described)) == []
 
 
+@pytest.mark.long
 def test_doctor_reports_points_of_a_session_that_powerd_has_not_had(lab: LabFiles) -> None:
     described = lab.load()
     assert list(controller.CHECKS["accounts"](controller.Seen(described))) == [], "nothing is made yet"
@@ -176,6 +179,7 @@ def test_a_host_that_has_left_the_lab_has_a_user_no_more(lab: LabFiles) -> None:
     assert write(left) == 401
 
 
+@pytest.mark.long
 def test_the_network_reaches_it_only_once_there_are_users(
     lab: LabFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,6 +199,7 @@ def test_the_network_reaches_it_only_once_there_are_users(
     assert seen[2:] == [(LAB_ADDRESS, True)], "and never again without a reason"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", ["/debug/pprof/", "/debug/pprof/heap", "/debug/vars", "/debug/requests"])
 def test_what_goes_on_inside_is_not_shown_to_the_network(lab: LabFiles, path: str) -> None:
     if (

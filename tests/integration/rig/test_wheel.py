@@ -110,6 +110,7 @@ def test_import_takes_the_installed_package(installed, elsewhere):
     assert Path(done.stdout.strip()).is_relative_to(installed), done.stderr
 
 
+@pytest.mark.long
 def test_rig_plan_finds_a_shipped_playbook_from_another_folder(installed, elsewhere):
     done = run(installed / "bin" / "rig", "plan", "demo.yml", cwd=elsewhere)
     assert done.returncode == 0, done.stderr
@@ -117,6 +118,7 @@ def test_rig_plan_finds_a_shipped_playbook_from_another_folder(installed, elsewh
     assert list(elsewhere.iterdir()) == []  # a plan leaves nothing behind
 
 
+@pytest.mark.long
 def test_an_inventory_in_the_current_folder_is_the_lab(installed, elsewhere):
     (elsewhere / "inventory.ini").write_text("[test_hosts]\n")
     done = run(installed / "bin" / "rig", "plan", "demo.yml", cwd=elsewhere)

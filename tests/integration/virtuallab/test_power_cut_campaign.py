@@ -346,6 +346,7 @@ def test_a_lab_without_the_drive_is_refused_on_resumption(cuts, lab_files):
         cuts.resume()
 
 
+@pytest.mark.long
 def test_results_report_and_bundle_are_those_of_any_campaign(cuts, tmp_path):
     cuts.execute()
     cuts.journal.conclude()
@@ -378,6 +379,7 @@ def test_the_dashboard_shows_its_progress_by_its_journal(cuts):
     assert "ops" not in cell, "without energy there is no work per joule"
 
 
+@pytest.mark.long
 def test_a_bundle_whose_witness_log_was_changed_is_found_out(cuts, tmp_path):
     cuts.execute()
     log = cuts.file(2, "witness.jsonl")
