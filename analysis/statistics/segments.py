@@ -86,11 +86,13 @@ def partition(values: NDArray[np.float64], price: float) -> list[int]:
     best = np.full(count + 1, np.inf)  # of the first n values, less the sum of all squares
     best[0] = -price
     begin = np.zeros(count + 1, dtype=int)  # of the last segment
+    falling = np.arange(count, 0, -1)
     for end in range(SHORTEST, count + 1):
-        before = np.arange(end - SHORTEST + 1)
-        costs = best[before] - (sums[end] - sums[before]) ** 2 / (end - before) + price
-        begin[end] = np.argmin(costs)
-        best[end] = costs[begin[end]]
+        places = end - SHORTEST + 1  # at which the last segment can begin
+        total = sums[end] - sums[:places]
+        costs = best[:places] - total * total / falling[count - end :][:places]
+        begin[end] = costs.argmin()
+        best[end] = costs[begin[end]] + price
     found, end = [], count
     while (end := int(begin[end])) > 0:
         found.append(end)
@@ -123,10 +125,10 @@ def last_level(values: ArrayLike) -> Level | None:
     Returns
     -------
     Level or None
-        None with fewer than `FEWEST` values. A level does not hold where it changes
-        (`changes`), where the 95 % interval of its slope leaves out 0, and where its noise
-        remembers for so long that neither can be seen. Movements of less than `STILL` of it count
-        as none: they are part of the interval.
+        None with fewer than `FEWEST` values. A level does not hold where it changes (`changes`),
+        where the last `SHORTEST` values lie apart from all others, where the 95 % interval of its
+        slope leaves out 0, and where its noise remembers for so long that neither can be seen.
+        Movements of less than `STILL` of it count as none: they are part of the interval.
 
     Notes
     -----
@@ -142,17 +144,30 @@ def last_level(values: ArrayLike) -> Level | None:
         return None
     begin = _begin(values)
     rest = values[begin:]
-    batches = np.array([part.mean() for part in np.array_split(rest, BATCHES)])
+    batches = np.array([part.mean() for part in np.array_split(rest, min(BATCHES, len(rest)))])
     rise, at_ends, of_rise = _line(batches)
     value = float(batches.mean())
     reach = abs(rise) / 2 + at_ends
-    why = _moves(rest, rise, of_rise)
-    movement = float(np.ptp(batches))
+    why, movement = "", float(np.ptp(batches))
     if begin > len(values) // 2:
         why = "it holds for less than half of the time"
-    elif why and movement <= STILL * abs(value):
-        reach, why = max(reach, movement), ""
+    elif _ends_elsewhere(rest, STILL * abs(value)):
+        why = "it changes"
+    elif movement > STILL * abs(value):
+        why = _moves(rest, rise, of_rise)
+    elif movement > reach and _moves(rest, rise, of_rise):
+        reach = movement
     return Level(begin, value, value - reach, value + reach, why)
+
+
+def _ends_elsewhere(values: NDArray[np.float64], negligible: float) -> bool:
+    """Return whether the last `SHORTEST` values are all above the others, or all below them.
+
+    Ranks do not show such a change: so few of them are no evidence, however far the values lie off.
+    """
+    others, last = values[:-SHORTEST], values[-SHORTEST:]
+    apart = max(last.min() - others.max(), others.min() - last.max())
+    return bool(apart > negligible)
 
 
 def _moves(values: NDArray[np.float64], rise: float, of_rise: float) -> str:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -31,6 +33,20 @@ def test_a_level_of_half_of_the_series_or_more_is_found(folding, noise):
 @pytest.mark.parametrize("folding", [153, 160, 200, 290])
 def test_a_level_of_less_than_half_does_not_hold(folding):
     assert segments.last_level(stepped((folding, 1.34), (300 - folding, 0.05))).why
+
+
+@pytest.mark.parametrize(("count", "awake"), [(40, 35), (60, 53), (60, 55), (300, 271), (300, 295)])
+@pytest.mark.parametrize(("first", "then"), [(5.0, 1.0), (0.05, 1.34)])
+def test_a_level_that_is_left_at_the_very_end_does_not_hold(count, awake, first, then):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # as it would stand in the user's terminal
+        for seed in range(20):
+            noise = 0.001 * np.random.default_rng(seed).standard_normal(count)
+            assert segments.last_level(stepped((awake, first), (count - awake, then), noise=0) + noise).why
+
+
+def test_one_value_apart_is_no_other_level():
+    assert segments.last_level(stepped((299, 0.05), (1, 0.06))).why == ""
 
 
 def test_a_level_that_slopes_does_not_hold():
