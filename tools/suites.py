@@ -239,8 +239,8 @@ STATIC = (
     "ruff",
     "shell",
 )
-# The suites of a plan run two at once, in this order, and next to them the lab's, which mostly wait
-# for their host. Tests that assert times run last and alone.
+# The suites of a plan run two at once, in this order, and next to them the lab's and those against
+# real parts, which mostly wait. Tests that assert times run last and alone.
 PARTS = ("c", *STATIC, "go", "page-unit", "unit")
 PLANS: dict[str, tuple[str, ...]] = {
     "check": (*STATIC, "c-unit", "go-unit", "page-unit", "unit"),
@@ -346,11 +346,16 @@ def run_plan(names: Iterable[str]) -> int:
     suites = make_suites()
     results: list[Result] = []
     began = time.monotonic()
-    with ThreadPoolExecutor(max_workers=1) as lab, ThreadPoolExecutor(max_workers=2) as others:
+    with (
+        ThreadPoolExecutor(max_workers=1) as lab,
+        ThreadPoolExecutor(max_workers=1) as real_parts,
+        ThreadPoolExecutor(max_workers=2) as others,
+    ):
+        pools = {"lab": lab, "integration": real_parts}
         begun: dict[str, Future[Result]] = {}
         for name in names:
             before = list(begun.values()) if name.startswith("timed") else []
-            pool = lab if name.startswith("lab") else others
+            pool = pools.get(name.removesuffix("-all"), others)
             begun[name] = pool.submit(run_after, before, suites[name])
         for done in as_completed(begun.values()):
             report(done.result())
