@@ -126,9 +126,10 @@ def last_level(values: ArrayLike) -> Level | None:
     -------
     Level or None
         None with fewer than `FEWEST` values. A level does not hold where it changes (`changes`),
-        where the last `SHORTEST` values lie apart from all others, where the 95 % interval of its
-        slope leaves out 0, and where its noise remembers for so long that neither can be seen.
-        Movements of less than `STILL` of it count as none: they are part of the interval.
+        where the last values, `SHORTEST` at most, lie apart from all others, where the 95 %
+        interval of its slope leaves out 0, and where its noise remembers for so long that neither
+        can be seen. Movements of less than `STILL` of it count as none: they are part of the
+        interval.
 
     Notes
     -----
@@ -161,13 +162,17 @@ def last_level(values: ArrayLike) -> Level | None:
 
 
 def _ends_elsewhere(values: NDArray[np.float64], negligible: float) -> bool:
-    """Return whether the last `SHORTEST` values are all above the others, or all below them.
+    """Return whether the last values, `SHORTEST` at most, are all above the others or all below.
 
     Ranks do not show such a change: so few of them are no evidence, however far the values lie off.
+    Fewer than `SHORTEST` have to lie off by more than the range of the others; one can be a glitch.
     """
-    others, last = values[:-SHORTEST], values[-SHORTEST:]
-    apart = max(last.min() - others.max(), others.min() - last.max())
-    return bool(apart > negligible)
+    for count in range(2, SHORTEST + 1):
+        others, last = values[:-count], values[-count:]
+        apart = max(last.min() - others.max(), others.min() - last.max())
+        if apart > max(negligible, np.ptp(others) if count < SHORTEST else 0.0):
+            return True
+    return False
 
 
 def _moves(values: NDArray[np.float64], rise: float, of_rise: float) -> str:

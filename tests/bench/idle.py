@@ -103,6 +103,7 @@ DRIVES: Mapping[str, Drive] = {
     "folds 1 s into idle": Drive(dozing(6.0), 0.005),
     "folds 3 s into idle": Drive(dozing(8.0), 0.005),
     "folds all but 80 ms of idle": Drive(dozing(9.92), 0.005),
+    "folds all but 30 ms of idle": Drive(dozing(9.97), 0.005),
     "folds 30 s, idle 30 s": Drive(dozing(30.0), 0.005, idle=30.0),
     "folds 30 s, long tail": Drive(dozing(30.0), 0.005, tail=70.0),
     "folds up to 10 s": Drive(uneven(10.0), 0.005),

@@ -55,11 +55,16 @@ def tree(tmp_path: Path) -> Path:
 def test_every_fault_of_the_catalogues_still_fits_the_code():
     areas = faults.read_catalogues()
     assert areas
+    stale = []
     for area in areas:
         for fault in area.faults:
-            fault.plant((ROOT / fault.file).read_text())  # raises where it does not
+            try:
+                fault.plant((ROOT / fault.file).read_text())
+            except faults.CatalogueError as error:
+                stale.append(str(error))
         texts = [fault.text for fault in area.faults]
         assert len(texts) == len(set(texts)), area.name
+    assert stale == []
 
 
 def test_each_fault_is_planted_alone_and_what_catches_it_is_named(tree, tmp_path):

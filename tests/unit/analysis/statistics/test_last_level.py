@@ -35,7 +35,9 @@ def test_a_level_of_less_than_half_does_not_hold(folding):
     assert segments.last_level(stepped((folding, 1.34), (300 - folding, 0.05))).why
 
 
-@pytest.mark.parametrize(("count", "awake"), [(40, 35), (60, 53), (60, 55), (300, 271), (300, 295)])
+@pytest.mark.parametrize(
+    ("count", "awake"), [(30, 27), (40, 35), (60, 53), (60, 55), (60, 58), (300, 271), (300, 295), (300, 298)]
+)
 @pytest.mark.parametrize(("first", "then"), [(5.0, 1.0), (0.05, 1.34)])
 def test_a_level_that_is_left_at_the_very_end_does_not_hold(count, awake, first, then):
     with warnings.catch_warnings():
