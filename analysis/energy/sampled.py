@@ -39,11 +39,11 @@ def half_width(seconds: NDArray[np.float64], joules: NDArray[np.float64], repeat
         regular, repeated, or in blocks that resemble their neighbours however long they are. Of the
         sampling alone: the meter's own errors are not in it.
     """
-    from scipy import special  # here, as every reader of a journal would wait for its import
-
     gaps = np.diff(seconds)
     if len(gaps) < FEWEST_BLOCKS * FEWEST_READINGS or repeated > MOST_REPEATED or gaps.std() == 0:
         return None
+    from scipy import special  # here, as every reader of a journal would wait for its import
+
     # Deviations add up: after this many the instants are an interval off a regular poll's.
     length = max(FEWEST_READINGS, math.ceil((gaps.mean() / gaps.std()) ** 2))
     while (blocks := len(gaps) // length) >= FEWEST_BLOCKS:
